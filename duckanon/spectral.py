@@ -13,11 +13,11 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
-from duckanon._core.common.declare import Release
+from duckanon._core.common.declare import Options, Release
 from duckanon._core.common.faces import face_of
 from duckanon._core.common.parameters import COLS
 from duckanon._core.common.rules import ColumnNames
-from duckanon._core.encoding.sources import opened_source
+from duckanon._core.encoding.sources import Readable, opened_source
 from duckanon._methods.baselines import additive_noise as noise
 from duckanon._methods.baselines import copula_releases
 from duckanon._methods.baselines.declared import ADDITIVE_NOISE, COPULA_SYNTHESIZE, DATA_SHUFFLE
@@ -52,7 +52,7 @@ def _face(declared: Release) -> Callable[[_Face], _Face]:
 
 
 @_face(ADDITIVE_NOISE)
-def additive_noise(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
+def additive_noise(source: Readable, given: Options) -> pa.RecordBatchReader:
     """Add noise to every record and correct mean and covariance for it: for comparison only.
 
     The released row that is nearest to a record is nearly always its own.
@@ -69,7 +69,7 @@ def additive_noise(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
 
 
 @_face(COPULA_SYNTHESIZE)
-def copula_synthesize(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
+def copula_synthesize(source: Readable, given: Options) -> pa.RecordBatchReader:
     """Draw new records from a normal copula with the rank correlations and distributions of the source.
 
     Examples:
@@ -83,7 +83,7 @@ def copula_synthesize(source: Any, given: dict[str, Any]) -> pa.RecordBatchReade
 
 
 @_face(DATA_SHUFFLE)
-def data_shuffle(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
+def data_shuffle(source: Readable, given: Options) -> pa.RecordBatchReader:
     """Rearrange every column to the ranks of normal data with the same rank correlations.
 
     Examples:
@@ -98,7 +98,7 @@ def data_shuffle(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
 
 
 @_face(PICA)
-def pica(source: Any, given: dict[str, Any], *, reference: Any = None) -> pa.RecordBatchReader:
+def pica(source: Readable, given: Options, *, reference: Readable | None = None) -> pa.RecordBatchReader:
     """Swap independent components inside clusters of similar records.
 
     Args:
@@ -120,7 +120,7 @@ def pica(source: Any, given: dict[str, Any], *, reference: Any = None) -> pa.Rec
 
 
 @_face(RHS)
-def rhs(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
+def rhs(source: Readable, given: Options) -> pa.RecordBatchReader:
     """Replace groups, formed by splitting all columns at once, by copies of one record: for comparison only.
 
     Examples:
@@ -134,7 +134,7 @@ def rhs(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
 
 
 @_face(SPECTRAL_RELEASE)
-def spectral_release(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
+def spectral_release(source: Readable, given: Options) -> pa.RecordBatchReader:
     """Draw new records, cluster by cluster, of values shared by many people.
 
     Examples:
@@ -152,7 +152,7 @@ def spectral_release(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader
 
 
 @_face(SPECTRAL_RHS)
-def spectral_rhs(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
+def spectral_rhs(source: Readable, given: Options) -> pa.RecordBatchReader:
     """Replace groups of at least k records, formed along principal components, by copies of one record.
 
     Examples:
@@ -168,7 +168,7 @@ def spectral_rhs(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
 
 
 @_face(SVD_SWAP)
-def svd_swap(source: Any, given: dict[str, Any], *, memory: str | None = None) -> pa.RecordBatchReader:
+def svd_swap(source: Readable, given: Options, *, memory: str | None = None) -> pa.RecordBatchReader:
     """Swap the principal components of a table.
 
     Args:
@@ -191,7 +191,7 @@ def svd_swap(source: Any, given: dict[str, Any], *, memory: str | None = None) -
 
 
 @_face(SYNTHESIZE)
-def synthesize(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
+def synthesize(source: Readable, given: Options) -> pa.RecordBatchReader:
     """Draw new records column by column, of values shared by many people: the release to recommend.
 
     Examples:
@@ -208,11 +208,11 @@ def synthesize(source: Any, given: dict[str, Any]) -> pa.RecordBatchReader:
     return _released(sequential_synthesis.synthesize, source, given)
 
 
-def _released(algorithm: _Face, source: Any, given: dict[str, Any], **own: Any) -> pa.RecordBatchReader:
+def _released(algorithm: _Face, source: Readable, given: Options, **own: Any) -> pa.RecordBatchReader:
     """Run an algorithm on the columns of a source that a call names."""
-    cols = given.pop("cols")
-    if cols is None:
-        return algorithm(source, **given, **own)
-    person = given.get("person")
-    with opened_source(source, [*cols, *(given.get("by") or ()), *([person] if person else [])]) as opened:
-        return algorithm(opened, **given, **own)
+    options = {name: value for name, value in given.items() if name != "cols"} | own
+    if given["cols"] is None:
+        return algorithm(source, **options)
+    person = [given["person"]] if given.get("person") else []
+    with opened_source(source, [*given["cols"], *(given.get("by") or ()), *person]) as opened:
+        return algorithm(opened, **options)

@@ -62,3 +62,9 @@ FROM anon.recode_classes('recoded', ['age', 'sex', 'occupation']) ORDER BY loss 
 -- or single cells that are left out: every record agrees with those of four other people
 CREATE OR REPLACE TABLE gaps AS FROM anon.suppress_cells('newcomers', ['sex', 'age'], 5, importance := ['sex']);
 SELECT count(*) AS people, count(sex) AS sexes, count(age) AS ages FROM gaps;
+
+-- a table of counts instead of records: cells of few people are hidden, and others so that nobody can compute these
+CREATE OR REPLACE TABLE counted AS FROM anon.protect_table('ward', ['sex', 'occupation', 'smoker'], k := 20);
+SELECT count(*) AS cells, count(*) FILTER (NOT published) AS hidden FROM counted;
+SELECT people, "value" FROM anon.cell_rules('ward', ['sex', 'occupation', 'smoker'], k := 20) WHERE is_primary;
+SELECT count(*) FROM anon.audit_table('counted', ['sex', 'occupation', 'smoker'], k := 20) WHERE fault IS NOT NULL;

@@ -20,6 +20,7 @@ FROM anon.additive_noise('members', ['patient_id', 'sex', 'age', 'bmi', 'glucose
 CREATE OR REPLACE TABLE shuffled AS FROM anon.data_shuffle('members', ['sex', 'age', 'bmi', 'glucose', 'occupation']);
 CREATE OR REPLACE TABLE drawn AS FROM anon.copula_synthesize('members', ['sex', 'age', 'bmi', 'glucose', 'occupation'], rows := 2000);
 CREATE OR REPLACE TABLE split AS FROM anon.rhs('members', ['age', 'bmi', 'glucose'], 5, checks := 'off');
+CREATE OR REPLACE TABLE grouped AS FROM anon.spectral_rhs('members', ['sex', 'age', 'bmi', 'glucose', 'occupation'], 5);
 
 -- what all members have in common, and some new records have not
 SELECT rule, released_rows, released_broken FROM anon.contradictions('members', 'spectral', ['sex', 'age', 'bmi', 'glucose', 'occupation']);
@@ -28,7 +29,7 @@ SELECT rule, released_rows, released_broken FROM anon.contradictions('members', 
 SELECT record.age, record.bmi, distance, ambiguity, uncertainty
 FROM anon.prediction_risk('members', 'noisy', ['sex', 'age', 'bmi', 'glucose', 'occupation']) ORDER BY distance LIMIT 3;
 FROM anon.matching_attack('members', 'noisy', ['sex', 'age', 'bmi', 'glucose', 'occupation'], key := 'patient_id');
-FROM anon.membership_audit('members', ['sex', 'age', 'bmi', 'glucose', 'occupation'], method := 'additive_noise', splits := 1);
+FROM anon.membership_audit('members', ['sex', 'age', 'bmi', 'glucose', 'occupation'], method := 'additive_noise', releases := 4);
 FROM anon.linkage_risk('members', 'noisy', ['sex', 'age', 'bmi'], ['glucose', 'occupation'], control := 'others');
 FROM anon.singling_out_risk('members', 'shuffled', ['sex', 'age', 'bmi', 'glucose', 'occupation'], control := 'others', attacks := 500);
 
@@ -36,6 +37,10 @@ FROM anon.singling_out_risk('members', 'shuffled', ['sex', 'age', 'bmi', 'glucos
 CREATE OR REPLACE TABLE coarse AS FROM anon.generalize('members', ['sex', 'age', 'occupation'], k := 10);
 SELECT candidates, count(*) AS people FROM anon.containment_candidates('members', 'coarse', ['sex', 'age', 'occupation'])
 GROUP BY candidates ORDER BY candidates LIMIT 5;
+-- the same people once more, in other classes: how many candidates do both releases leave?
+CREATE OR REPLACE TABLE later AS SELECT patient_id, age // 10 AS age, sex FROM members;
+CREATE OR REPLACE TABLE earlier AS SELECT patient_id, (age + 5) // 10 AS age, sex FROM members;
+SELECT release, k, joint_k, people_below_k FROM anon.joint_releases(['earlier', 'later'], ['sex', 'age'], 'patient_id');
 -- the same judge as for new records; a job would stop here if a promise were broken
 FROM anon.require('members', 'coarse', ['sex', 'age', 'occupation'], k := 10, seed := 1);
 

@@ -201,7 +201,7 @@ def _wrong_nativity(made: dict[str, Any]) -> Any:
     return (made["CIT"] >= 4) != (made["NATIVITY"] == 2)
 
 
-def measured(survey: Survey, method: str, seed: int, splits: int = 5) -> list[float] | None:
+def measured(survey: Survey, method: str, seed: int, releases: int = 20) -> list[float] | None:
     """Release a survey, and measure what `MEASURES` names; None where the release is refused."""
     called, options = METHODS[method]
     options = {"nulls": "category", **({"categories": survey.categories} if survey.categories else {}), **options}
@@ -228,7 +228,7 @@ def measured(survey: Survey, method: str, seed: int, splits: int = 5) -> list[fl
         _of_few(survey.table, released),
         wrong,
         float(np.nanmedian(apart)),
-        *_attacked(survey, released, called, options, seed, splits),
+        *_attacked(survey, released, called, options, seed, releases),
     ]
 
 
@@ -266,7 +266,7 @@ def _comparable(table: dict[str, Any], original: dict[str, Any]) -> Any:
 
 
 def _attacked(
-    survey: Survey, released: pa.Table, called: str, options: dict[str, Any], seed: int, splits: int
+    survey: Survey, released: pa.Table, called: str, options: dict[str, Any], seed: int, releases: int
 ) -> list[float]:
     """Return how well rows are told from the original's, and how well isolated people from others."""
     with duckanon.connect() as con:
@@ -276,8 +276,9 @@ def _attacked(
         query = "SELECT auc FROM anon.detectability('original', 'released', ?, seed := ?)"
         detected = con.execute(query, [names, seed]).fetchall()[0][0]
         query = """SELECT max(win_rate)
-                   FROM anon.membership_audit('original', ?, method := ?, options := ?, splits := ?, seed := ?)"""
-        audited = con.execute(query, [names, called, options, splits, seed]).fetchall()[0][0]
+                   FROM anon.membership_audit('original', ?, method := ?, options := ?, releases := ?, seed := ?)
+                   WHERE attack = 'nearest_row'"""
+        audited = con.execute(query, [names, called, options, releases, seed]).fetchall()[0][0]
     return [float(detected), float(audited)]
 
 
@@ -285,14 +286,14 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--splits", type=int, default=5, help="of the paired audit")
+    parser.add_argument("--releases", type=int, default=20, help="of the paired audit")
     parser.add_argument("--only", default="", help="surveys whose name contains this")
     options = parser.parse_args()
     print("| " + " | ".join(["survey", "release", *MEASURES]) + " |")
     print("| --- | --- |" + " --- |" * len(MEASURES))
     for survey in surveys(options.seed):
         for method in METHODS if options.only in survey.name else ():
-            found = measured(survey, method, options.seed, options.splits)
+            found = measured(survey, method, options.seed, options.releases)
             cells = ["refused"] if found is None else ["" if np.isnan(one) else f"{one:.3f}" for one in found]
             print("| " + " | ".join([survey.name, method, *cells]) + " |", flush=True)
 

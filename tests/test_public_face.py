@@ -147,7 +147,15 @@ def test_memory_is_an_amount_wherever_it_is_taken() -> None:
     thesis: dict[str, Any] = {"k": 1, "special": "off", "categories": [], "derived": "off", "checks": "off", "seed": 1}
     held = spectral.svd_swap(PEOPLE, ["zip", "pay"], **thesis).read_all()
     assert spectral.svd_swap(PEOPLE, ["zip", "pay"], memory="2GB", **thesis).read_all() == held
-    for function in (large.boxes, large.recode, large.microaggregate, large.pica, large.generalize, duckanon.release):
+    for function in (
+        large.boxes,
+        large.recode,
+        large.microaggregate,
+        large.pica,
+        large.generalize,
+        large.synthesize,
+        duckanon.release,
+    ):
         assert "memory" in inspect.signature(function).parameters
     with pytest.raises(ValueError, match=r"^memory must be an amount such as '800MB' or '2GB'; got 2000\.$"):
         spectral.svd_swap(PEOPLE, ["zip", "pay"], memory=2000, **thesis)

@@ -18,6 +18,7 @@ from duckanon._methods.recode import declared as recode
 from duckanon._methods.suppress import declared as suppress
 from duckanon._methods.swap import declared as swap
 from duckanon._methods.synthesize import declared as synthesize
+from duckanon._methods.tables import declared as tables
 
 _MODULES = (
     assess,
@@ -32,6 +33,7 @@ _MODULES = (
     baselines,
     microaggregate,
     suppress,
+    tables,
     attacks,
     utility,
     measure,

@@ -191,7 +191,7 @@ def _steps(declared: Release | Report, tables: Iterable[Parameter], given: Optio
         elif isinstance(table, str):
             rows = f"SELECT COLUMNS({chosen(table)}){number} FROM query_table({sql.literal(table)})"
         elif table is not None:
-            rows = sql.stacked_rows(table, chosen)
+            rows = sql.stacked_rows(table, chosen, isinstance(declared, Report) and declared.stacks_columns)
         if table is not None:
             steps.append(f"_duckanon_{one.name} AS NOT MATERIALIZED ({rows})")
     return "WITH " + ", ".join(steps)
@@ -224,7 +224,8 @@ def _columns(given: Options, parameters: Iterable[str]) -> list[str]:
 
 def _options(declared: Declaration, given: Options, more: dict[str, str] | None = None) -> str:
     """Write the options of a call: those that are known as one text, and what the query finds out."""
-    tables = [one.name for one in _tables(declared)]
+    names_tables = isinstance(declared, Report) and declared.stacks_columns
+    tables = [] if names_tables else [one.name for one in _tables(declared)]
     known = {name: value for name, value in given.items() if name not in tables and name not in (more or {})}
     fields = {"_written": sql.literal(sql.options_text(known)), **(more or {})}
     return "{" + ", ".join(f"{sql.literal(name)}: {text}" for name, text in fields.items()) + "}"

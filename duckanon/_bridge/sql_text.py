@@ -78,12 +78,21 @@ def label_meanings(caller: str, given: Mapping[str, Any], columns: Sequence[str]
     return f"[{', '.join(each)}]"
 
 
-def stacked_rows(tables: Mapping[str, str] | Sequence[str], chosen: Callable[[str], str]) -> str:
+def stacked_rows(
+    tables: Mapping[str, str] | Sequence[str], chosen: Callable[[str], str], has_same_columns: bool = False
+) -> str:
     """Write the rows of several tables below each other; ``_duckanon_release`` names or numbers the table of a row.
 
     Each table has a column of its own, in which its rows are structs: the same column may hold numbers in one table,
-    labels or intervals in another. `chosen` writes the columns of a table, for ``COLUMNS()``.
+    labels or intervals in another. Tables that have the same columns need not: ``_duckanon_release`` is a number then.
+    `chosen` writes the columns of a table, for ``COLUMNS()``.
     """
+    if has_same_columns:
+        return " UNION ALL BY NAME ".join(
+            f"SELECT {place}::SMALLINT AS _duckanon_release, COLUMNS({chosen(table)}) "
+            f"FROM query_table({literal(table)})"
+            for place, table in enumerate(tables, 1)
+        )
     named = tables.items() if isinstance(tables, Mapping) else enumerate(tables, 1)
     return " UNION ALL BY NAME ".join(
         f"SELECT {literal(str(name))} AS _duckanon_release, struct_pack(*COLUMNS({chosen(table)})) "

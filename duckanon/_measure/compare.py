@@ -53,7 +53,7 @@ def compare_releases(
         read = judged(original, release, labels.get(name), reference=reference)
         first, other = read.original, read.others[0]
         if other is not None and not others:
-            others = _statistics(Judged(first, other, [], {}, {}), coding, random)
+            others = _statistics(Judged(first, other, [None], {}, {}), coding, random)
         kept = _statistics(read, coding, random)
         for test in privacy_tests(read, coding, random, class_size=class_size):
             reference_value = None if test.shift_bound is not None else test.reference
@@ -88,7 +88,9 @@ def _statistics(read: Judged, coding: Coding, random: np.random.Generator) -> di
     tables = encoded(original, released, [], coding)
     kernel = kernel_utility(tables.original, tables.released, random=random)
     queries = query_utility(original, read.released, random=random, labels=read.meanings)
-    trees = detectability(original, released, random=random, categories=coding.categories, halves=False)
+    trees = detectability(
+        original, released, random=random, holdout=read.others[0], categories=coding.categories, halves=False
+    )
     return {
         **{name: value for name, value in medians.items() if value is not None},
         "kernel_ks": float(pc.mean(kernel["ks"]).as_py()),

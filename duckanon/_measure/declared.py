@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from duckanon._core.common.declare import Options, Parameter, Release, Report
-from duckanon._core.common.parameters import LOG, PERSON, SEED, person_is_no_col
-from duckanon._core.common.rules import MapOf, Number, Tables, Whole
+from duckanon._core.common.parameters import LOG, PERSON, SEED, K, person_is_no_col
+from duckanon._core.common.rules import ColumnName, MapOf, Number, Tables, Whole
 from duckanon._measure.comparison import columns, comparison
 from duckanon._measure.parameters import COLS, DERIVED, HIERARCHIES, HOLDOUT, NEAREST, ORIGINAL, PAIR, REFERENCE, coding
 
@@ -30,6 +30,13 @@ def _draws_have_others(given: Options) -> str | None:
     if given["draws"] and not (given["reference"] or given["holdout"]):
         return "draws are attacked by comparing members with other people; name a reference or a holdout."
     return None
+
+
+def _sensitive_is_no_col(given: Options) -> str | None:
+    """Refuse a sensitive column that the attacker knows already, or that identifies people."""
+    known = [name.lower() for name in (*given["cols"], given["person"])]
+    name = given["sensitive"]
+    return f"sensitive must be none of cols, nor person; got {name}." if name and name.lower() in known else None
 
 
 PREDICTION_RISK = Release(
@@ -126,6 +133,29 @@ COMPARE_RELEASES = Report(
     reads_labels=True,
 )
 
+JOINT_RELEASES = Report(
+    name="joint_releases",
+    algorithm="duckanon._measure.joint_releases:joint_releases",
+    stage="measure",
+    summary="How many people, and sensitive values, remain possible for who knows a person in several releases.",
+    parameters=(
+        Parameter("releases", Tables("['january', 'february']"), "Releases of the same people, the oldest first"),
+        COLS.having(meaning="The released columns that an attacker knows of a person, in every release"),
+        Parameter("person", ColumnName(), "The column that identifies people, the same in all releases"),
+        Parameter("sensitive", ColumnName(null=True), "The column whose values are counted for `joint_l`", None),
+        K.having(default=10, meaning="People with fewer candidates than this are counted in `people_below_k`"),
+    ),
+    checks=(person_is_no_col, _sensitive_is_no_col),
+    schema=pa.schema(
+        [
+            ("release", pa.string()),
+            *columns(pa.int64(), "people", "k", "joint_people", "joint_k", "people_below_k", "l", "joint_l"),
+        ]
+    ),
+    tables=("stacked",),
+    stacks_columns=True,
+)
+
 VERDICT = Report(
     name="verdict",
     stage="measure",
@@ -187,4 +217,4 @@ QUERY_UTILITY = comparison(
     ],
 )
 
-FUNCTIONS = (PREDICTION_RISK, PRIVACY_TEST, COMPARE_RELEASES, VERDICT, REQUIRE, QUERY_UTILITY)
+FUNCTIONS = (PREDICTION_RISK, PRIVACY_TEST, COMPARE_RELEASES, JOINT_RELEASES, VERDICT, REQUIRE, QUERY_UTILITY)

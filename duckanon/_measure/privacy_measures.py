@@ -16,17 +16,23 @@ from duckanon._core.common.codes import encode
 from duckanon._core.common.declare import report
 from duckanon._core.encoding.aligned import Coding, aligned, encoded
 from duckanon._core.encoding.measurement_encoding import derived_columns, measured_reading
-from duckanon._core.encoding.pairs import kind_of, numbers_of, plain
+from duckanon._core.encoding.pairs import kind_of, numbers_of
+from duckanon._core.encoding.pairs import plain as plain_texts
 from duckanon._core.privacy import prediction, reference_test
 from duckanon._core.privacy.cells import ReleasedCells
+from duckanon._core.privacy.noisy_copies import Coded
+from duckanon._core.privacy.rare_values import ColumnCodes
 from duckanon._core.privacy.shifts import PrivacyTest
 from duckanon._measure.attacks import inference, matching, singling_cells, singling_out
 from duckanon._measure.coarse.tables import RELEASE, Judged, MeaningRows, judged, linked, matrices, rows_of
 from duckanon._measure.declared import PRIVACY_TEST
+from duckanon._measure.released_values import column_codes, with_digits_of
 
 Tell = Callable[[float], None]
 
 _SAMPLED = 5_000
+AMOUNTS = Coding(log=[], special="off", categories=[])
+"""All numbers as amounts."""
 
 
 def prediction_risk(
@@ -115,11 +121,22 @@ def privacy_tests(read: Judged, coding: Coding, random: np.random.Generator, **o
     """Test a release that was read, against the first of the other tables, and with the second as holdout."""
     coded = matrices(read, coding)
     reference, holdout = (*coded.values.others, None)[:2]
-    cells = None
+    cells, rounded = None, None
+    columns: list[ColumnCodes] = []
+    plain: list[Coded] = []
     if coded.variances is not None:
         others = None if read.others[0] is None else read.plain(read.others[0])
-        columns = [column.cells for column in read.columns]
-        cells = ReleasedCells(coded.variances, columns, read.plain(read.original), others)
+        cells = ReleasedCells(
+            coded.variances, [column.cells for column in read.columns], read.plain(read.original), others
+        )
+    else:
+        release = with_digits_of(read.original, read.released)
+        rounded = coded.values.encoding.matrix(release)
+        outside = next((table for table in reversed(read.others) if table is not None), None)
+        columns = column_codes(read.original, release, outside)
+        # Noise turns a zero that many have, or a code, into another number: no longer special, a code of nobody.
+        amounts = encoded(read.original, read.released, [outside], AMOUNTS)
+        plain = [Coded(amounts.original, amounts.released, amounts.others[0])]
     return reference_test.privacy_tests(
         coded.values.original,
         coded.values.released,
@@ -128,6 +145,9 @@ def privacy_tests(read: Judged, coding: Coding, random: np.random.Generator, **o
         holdout=holdout,
         cells=cells,
         groups=coded.values.encoding.groups,
+        rounded=rounded,
+        plain=plain,
+        columns=columns,
         **options,
     )
 
@@ -242,7 +262,7 @@ def _plain_numbers(tables: list[pa.Table | None], is_ordered: Bools) -> list[Any
         if is_ordered[index]:
             columns = [numbers_of(name, table.column(name)) for table in given]
         else:
-            texts = [plain(table.column(name)) for table in given]
+            texts = [plain_texts(table.column(name)) for table in given]
             both = pa.chunked_array([chunk for column in texts for chunk in column.chunks], texts[0].type)
             codes = encode(pa.table({name: both}))[0][0].astype(np.float64)
             codes[np.asarray(both.is_null())] = np.nan

@@ -1,4 +1,4 @@
-"""``duckanon policy``: drafts a policy from a table, and checks one; ``duckanon history`` compares two records."""
+"""``duckanon policy`` drafts and checks policies; ``history`` compares two records, ``verify`` a release with one."""
 
 from __future__ import annotations
 
@@ -98,3 +98,37 @@ def _run_history(options: argparse.Namespace) -> int:
         return 0
 
     return exit_code("duckanon history", work)
+
+
+def add_verify(commands: Any) -> None:
+    """Describe ``duckanon verify``."""
+    parser = commands.add_parser(
+        "verify",
+        help="compare a release with its record",
+        description="Recompute from released files alone every number of their record that they can tell: who received "
+        "a release can check it. Exit code 1 where a number differs.",
+    )
+    parser.exit_code = 2
+    parser.add_argument("files", metavar="RELEASE", nargs="+", help="the released files of one record")
+    parser.add_argument("--record", metavar="RECORD.json", help="the record (default: RELEASE.record.json)")
+    parser.set_defaults(runner=_run_verify)
+
+
+def _run_verify(options: argparse.Namespace) -> int:
+    from duckanon.cli.release_command import exit_code, visible_lines
+    from duckanon.job import verification
+    from duckanon.job.record import read
+    from duckanon.job.run import connection
+
+    def work() -> int:
+        files = [Path(path) for path in options.files]
+        record = read(options.record or f"{files[0]}.record.json")
+        con = connection()
+        try:
+            findings = verification.verify(con, record, files)
+        finally:
+            con.close()
+        print(visible_lines(verification.summary(findings)))
+        return int(any(one.outcome == "differs" for one in findings))
+
+    return exit_code("duckanon verify", work)

@@ -8,9 +8,12 @@ import signal
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from duckanon.cli.output import complain, visible
+
+if TYPE_CHECKING:
+    from duckanon._core.common.release_record import Record
 
 INTERRUPTED = 130
 """The exit code of an interrupted job, as of shells: 1 would say that a promise was broken."""
@@ -114,7 +117,7 @@ def _released(options: argparse.Namespace) -> int:
     names = ("source", "table", "query", "target", "report", "plan", "memory", "no_formulas")
     given = changes_of(**{name: getattr(options, name) for name in names})
     say = printer(options.progress or sys.stderr.isatty())
-    record: dict[str, Any] = {}
+    records: list[Record] = []
 
     def work() -> int:
         con = connection()
@@ -130,17 +133,20 @@ def _released(options: argparse.Namespace) -> int:
 
         job = partial(released, con, policy, given, previous=options.previous, dry_run=options.dry_run, say=say)
         try:
-            record.update(interruptible(interrupt, job))
+            records.append(interruptible(interrupt, job))
         finally:
             con.close()
         return 0
 
     if code := exit_code("duckanon release", work):
         return code
+    (record,) = records
     for warning in record["warnings"]:
         complain(visible(f"warning: {warning}"))
     for table in record["tables"]:
-        for note in table.get("memory", {}).get("notes", ()):  # not in the report, since it tells about the original
+        for note in (
+            table["memory"]["notes"] if "memory" in table else ()
+        ):  # not in the report, since it tells about the original
             complain(visible(f"{table['name']}: {note}"))
     if options.progress or sys.stdout.isatty():
         with contextlib.suppress(OSError):  # it is released, whoever reads of it
@@ -167,7 +173,7 @@ def visible_lines(text: str) -> str:
     return "\n".join(visible(line) for line in text.splitlines())
 
 
-def summary(record: dict[str, Any]) -> str:
+def summary(record: Record) -> str:
     """Say what was released, for a terminal."""
     lines = []
     for table in record["tables"]:

@@ -16,6 +16,7 @@ import duckdb
 
 from duckanon._bridge import sql
 from duckanon._core.common.memory import bytes_of, resident
+from duckanon._core.common.release_record import MemoryEntry
 from duckanon.job import methods
 from duckanon.job.errors import FileProblem, PolicyError
 from duckanon.job.policy import Table
@@ -46,6 +47,7 @@ COSTS = {
     "spectral_release": Cost(200_000_000, 170, 75),
     "suppress_cells": Cost(80_000_000, 0, 80),
     "svd_swap": Cost(200_000_000, 30, 50),
+    "synthesize": Cost(200_000_000, 240, 100),
 }
 """Measured by `python -m tests.bench.limits`, rounded up by a tenth: ACS, two and six columns of whole numbers, 200,000
 and a million rows, two threads. That of pica is spectral_release's, and not measured."""
@@ -77,10 +79,15 @@ class Backend:
             return ""
         return f", in partitions: in memory it would take about {amount(self.estimate)}, more than {self.memory}"
 
-    def entry(self, made: Released | None) -> dict[str, Any]:
+    def entry(self, made: Released | None) -> MemoryEntry:
         """Return what the record tells."""
-        told: dict[str, Any] = {"given": self.memory, "estimated_bytes": self.estimate, "by_parts": self.is_by_parts}
-        return told | {"parts": made.parts if made else None, "notes": list(made.notes) if made else []}
+        return {
+            "given": self.memory,
+            "estimated_bytes": self.estimate,
+            "by_parts": self.is_by_parts,
+            "parts": made.parts if made else None,
+            "notes": list(made.notes) if made else [],
+        }
 
 
 def amount(size: int) -> str:

@@ -100,8 +100,8 @@ def _check_roles(table: Table) -> Iterator[Fault]:
         for column_name in table.named("numeric"):
             yield (
                 ("columns", column_name),
-                f"columns.{column_name}: numeric is for svd_swap, pica and spectral_release; for {method} the column "
-                "is a quasi_identifier, sensitive or free.",
+                f"columns.{column_name}: numeric is for synthesize, spectral_release, svd_swap and pica; for {method} "
+                "the column is a quasi_identifier, sensitive or free.",
             )
         return
     if not table.protected:

@@ -51,7 +51,8 @@ _K = 10
 
 _ENDING = """
 [method]
-name = "generalize"  # or recode, suppress_cells, boxes, microaggregate, svd_swap, pica, spectral_release
+# generalize, recode, suppress_cells, boxes, microaggregate; new records: synthesize, spectral_release, svd_swap, pica
+name = "generalize"
 
 # Counted on the written file before it is published.
 [promises]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar
+from typing import ClassVar
+
+from duckanon._core.common.release_record import Record
 
 _CREDENTIALS = re.compile(r"(?<=://)\S*@|(?i:password|passwd|passfile|sslpassword)\s*=\s*[^\s&']+")
 """Where passwords stand in addresses of servers: before the host, and among the parameters."""
@@ -31,7 +33,7 @@ class PromiseBroken(JobError):  # noqa: N818 - it says what happened
 
     exit_code: ClassVar[int] = 1
 
-    def __init__(self, text: str, record: dict[str, Any] | None = None) -> None:
+    def __init__(self, text: str, record: Record | None = None) -> None:
         super().__init__(text)
         self.record = record
 

@@ -7,6 +7,9 @@ from typing import Any
 from duckanon._bridge import sql
 from duckanon.job.policy import LEFT_OUT, Table
 
+SHARED_VALUES = ("synthesize", "spectral_release")
+"""Methods of new records whose values are shared by k people, or by nobody."""
+
 _TREATMENTS = {
     "generalize": "generalized",
     "recode": "generalized class by class",
@@ -16,6 +19,7 @@ _TREATMENTS = {
     "svd_swap": "swapped",
     "pica": "swapped within clusters",
     "spectral_release": "synthesized",
+    "synthesize": "synthesized",
 }
 
 
@@ -84,7 +88,7 @@ def call(table: Table, original: str, hierarchies: dict[str, str], function: str
     is_release = function is None
     if not is_release:
         given.pop("narrowing", None)
-    if table.person and (table.method.makes_classes or table.method.name == "spectral_release"):
+    if table.person and (table.method.makes_classes or table.method.name in SHARED_VALUES):
         given["person"] = table.person
     if is_release and table.method.makes_classes:
         given |= keeping(table)

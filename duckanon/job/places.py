@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from duckanon._bridge import sql
 from duckanon._core.common import outbox
+from duckanon._core.common.release_record import Record
 from duckanon.job.errors import FileProblem
 from duckanon.job.policy import Target, is_server
 from duckanon.job.policy_file import PolicyFile
-from duckanon.job.record import Record
 from duckanon.job.record import read as read_record
 from duckanon.job.sources import files_of, named_in
 
@@ -163,7 +163,7 @@ def check_owner(file: PolicyFile, where: Places) -> list[str]:
     ours = {target.name for target in where.targets.values()} | {table.table for table in where.tables.values()}
     found = _record_at(where.record)
     theirs = _outputs(found)
-    policy = str((found.get("policy") or {}).get("path"))
+    policy = str((found.get("policy") or {}).get("path")) if found else ""
     is_other = bool(theirs) and policy != file.path.name
     lost = "which would be lost; name another, or remove it."
     if is_other and not ours & theirs:
@@ -181,16 +181,17 @@ def check_owner(file: PolicyFile, where: Places) -> list[str]:
     return warnings
 
 
-def _outputs(found: Record) -> set[Any]:
+def _outputs(found: Record | None) -> set[str | None]:
     """Return the names of the files and tables that a record is about."""
-    return {table.get("output", {}).get("path") for table in found["tables"] if isinstance(table, dict)}
+    tables = found["tables"] if found else []
+    return {(table.get("output") or {}).get("path") for table in tables if isinstance(table, dict)}
 
 
-def _record_at(path: Path) -> Record:
+def _record_at(path: Path) -> Record | None:
     try:
         return read_record(path)
     except FileProblem:  # there is none, or something else, which was never protected
-        return {"tables": []}
+        return None
 
 
 def _policy_of_report(path: Path) -> str | None:

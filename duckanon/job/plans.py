@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 
 from duckanon._bridge import sql
+from duckanon._core.common.release_record import PlanEntry
 from duckanon._core.privacy.narrowing import COARSER_TOO, refusal
 from duckanon.job import methods
 from duckanon.job.errors import FileProblem, PolicyError
@@ -44,7 +45,7 @@ class Planned:
             )
         return strange
 
-    def entry(self, path: Path) -> dict[str, Any]:
+    def entry(self, path: Path) -> PlanEntry:
         """Return the entry of the record."""
         return {
             "path": path.name,

@@ -19,7 +19,7 @@ from duckanon._methods.microaggregate.declared import MICROAGGREGATE
 from duckanon._methods.recode.declared import RECODE
 from duckanon._methods.suppress.declared import SUPPRESS_CELLS
 from duckanon._methods.swap.declared import PICA, SVD_SWAP
-from duckanon._methods.synthesize.declared import SPECTRAL_RELEASE
+from duckanon._methods.synthesize.declared import SPECTRAL_RELEASE, SYNTHESIZE
 
 UNDECIDED = "?"
 """The role of a column that nobody decided: it stops the job."""
@@ -93,12 +93,13 @@ _CHECKED = OneOf("error", "repair")
 SvdSwap = method_model(SVD_SWAP, makes_classes=False, checks=_CHECKED)
 Pica = method_model(PICA, makes_classes=False, checks=_CHECKED)
 SpectralRelease = method_model(SPECTRAL_RELEASE, makes_classes=False)
+Synthesize = method_model(SYNTHESIZE, makes_classes=False)
 
 if TYPE_CHECKING:
     AnyMethod: TypeAlias = Method
 else:
     AnyMethod = Annotated[
-        Generalize | Recode | SuppressCells | Boxes | Microaggregate | SvdSwap | Pica | SpectralRelease,
+        Generalize | Recode | SuppressCells | Boxes | Microaggregate | SvdSwap | Pica | SpectralRelease | Synthesize,
         Field(discriminator="name"),
     ]
 
@@ -109,7 +110,7 @@ class Column(Part):
     # ``?`` is undecided and stops the job; ``identifier`` names a person and is left out; ``drop`` is left out and
     # nothing else is said about it; ``pseudonym`` is released as a pseudonym; ``person`` says whose row it is, and is
     # left out unless ``pseudonym`` is true; ``quasi_identifier`` is protected; ``sensitive`` is released as it is, and
-    # l and t are promised of it; ``numeric`` goes through a spectral method; ``free`` is released as it is
+    # l and t are promised of it; ``numeric`` becomes new records; ``free`` is released as it is
     role: Literal["?", "identifier", "drop", "pseudonym", "person", "quasi_identifier", "sensitive", "numeric", "free"]
     pseudonym: bool = False  # for a person: release it as a pseudonym
     # before all else the dates of a person are shifted by the same random number of days, at most so many

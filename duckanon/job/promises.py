@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from duckanon._bridge import sql
+from duckanon._bridge.shared_values import shared_values
+from duckanon._core.common.release_record import PromiseEntry, SuppressedEntry
+from duckanon._methods.synthesize.declared import K
+from duckanon.job import methods
 from duckanon.job.policy import Table
 from duckanon.job.readback import Shape
 
@@ -22,9 +25,15 @@ class Promise:
     words: str  # the same for who has not read the policy
     help: str  # what to do where it is broken
 
-    def entry(self) -> dict[str, Any]:
+    def entry(self) -> PromiseEntry:
         """Return what the record tells."""
-        return {key: value for key, value in asdict(self).items() if key != "help"}
+        return {
+            "name": self.name,
+            "asked": self.asked,
+            "measured": self.measured,
+            "passed": self.passed,
+            "words": self.words,
+        }
 
 
 @dataclass(frozen=True)
@@ -48,6 +57,8 @@ def promised(con: sql.Connection, table: Table, form: Shape, tables: Tables) -> 
     yield _suppressed(con, table, tables)
     if is_empty:  # the promise of suppressed people, or k, is broken then
         return
+    if table.method.name in methods.SHARED_VALUES:
+        yield _shared_values(con, table, tables)
     if table.promises.prediction:
         yield from _prediction(con, table, tables)
     yield from _utility(con, table, tables)
@@ -60,7 +71,7 @@ def people(con: sql.Connection, table: Table, name: str) -> tuple[int, int | Non
     return row_count, people_count
 
 
-def left_out(con: sql.Connection, table: Table, tables: Tables) -> dict[str, Any]:
+def left_out(con: sql.Connection, table: Table, tables: Tables) -> SuppressedEntry:
     """Count who is not in the release: people all of whose rows are gone; without a person, rows."""
     rows, of_people = people(con, table, tables.original)
     limit = table.promises.max_suppressed_fraction
@@ -137,6 +148,17 @@ def _suppressed(con: sql.Connection, table: Table, tables: Tables) -> Promise:
     return Promise("max_suppressed_fraction", gone["limit"], gone["fraction"], passed, words, helpful)
 
 
+def _shared_values(con: sql.Connection, table: Table, tables: Tables) -> Promise:
+    k = getattr(table.method, "k", None) or K.default
+    cells = shared_values(con, tables.original, tables.released, methods.protected(table), k, table.person).rare
+    words = (
+        f"No category of fewer than {k} people and no number of fewer than three is released."
+        if cells == 0
+        else f"{cells} released values are those of fewer people than promised: {k} for categories, three for numbers."
+    )
+    return Promise("rare_values", 0, cells, cells == 0, words, "running the job again, or a larger k")
+
+
 def _prediction(con: sql.Connection, table: Table, tables: Tables) -> Iterator[Promise]:
     rows = con.execute(
         f'SELECT measure, coalesce(shift_bound, value), "limit", pass, answer '
@@ -189,23 +211,30 @@ def linked(con: sql.Connection, releases: Mapping[str, tuple[Table, Shape, Table
     pseudonym is released, the people of one such set are counted (as linked_k of anon.k_anonymity, over all tables at
     once).
     """
-    parts = []
-    for number, (table, form, tables) in enumerate(releases.values()):
-        # a class is named by hashes, since texts put together could be read in two ways
-        cells = " || ".join(f"md5(coalesce('=' || {sql.name(column)}::VARCHAR, ''))" for column in form.classes)
-        for whose in map(sql.name, linking(table)):
-            parts.append(
-                f"SELECT {number} AS part, {whose}::VARCHAR AS whose, md5({cells}) AS class FROM {tables.counted}"
-            )
+    parts = [
+        (tables.counted, whose, form.classes) for table, form, tables in releases.values() for whose in linking(table)
+    ]
     if not parts:
         return {}
-    measured = sql.one(
-        con,
-        f"WITH people AS (SELECT list_sort(list(DISTINCT part || ' ' || class), 'ASC', 'NULLS LAST') AS classes "
-        f"FROM ({' UNION ALL '.join(parts)}) WHERE whose IS NOT NULL GROUP BY whose) "
-        "SELECT coalesce(min(size), 0) FROM (SELECT count(*) AS size FROM people GROUP BY classes)",
-    )[0]
+    measured = linked_size(con, parts)
     return {name: _linked_promise(table, measured) for name, (table, _, _) in releases.items() if linking(table)}
+
+
+def linked_size(con: sql.Connection, parts: Sequence[tuple[str, str, Sequence[str]]]) -> int:
+    """Count the people of the rarest combination of classes, given each table, its column of people and its classes."""
+    rows = []
+    for number, (table, whose, classes) in enumerate(parts):
+        # a class is named by hashes, since texts put together could be read in two ways
+        cells = " || ".join(f"md5(coalesce('=' || {sql.name(column)}::VARCHAR, ''))" for column in classes)
+        rows.append(f"SELECT {number} AS part, {sql.name(whose)}::VARCHAR AS whose, md5({cells}) AS class FROM {table}")
+    return int(
+        sql.one(
+            con,
+            f"WITH people AS (SELECT list_sort(list(DISTINCT part || ' ' || class), 'ASC', 'NULLS LAST') AS classes "
+            f"FROM ({' UNION ALL '.join(rows)}) WHERE whose IS NOT NULL GROUP BY whose) "
+            "SELECT coalesce(min(size), 0) FROM (SELECT count(*) AS size FROM people GROUP BY classes)",
+        )[0]
+    )
 
 
 def linking(table: Table) -> list[str]:

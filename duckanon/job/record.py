@@ -8,24 +8,22 @@ from __future__ import annotations
 import json
 import math
 import platform
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, cast
 
 import duckdb
 
 import duckanon
 from duckanon._bridge import sql
+from duckanon._core.common.release_record import OutputEntry, Record, TableEntry
 from duckanon.job import methods, promises
 from duckanon.job.errors import FileProblem
 from duckanon.job.policy import Table
 from duckanon.job.policy_file import PolicyFile
 from duckanon.job.promises import Promise, Tables
 from duckanon.job.sources import Original
-
-Record: TypeAlias = dict[str, Any]
-"""A record, or a part of it, as JSON has it."""
 
 
 def now() -> str:
@@ -49,8 +47,14 @@ def begun(file: PolicyFile) -> Record:
 
 
 def of_table(
-    con: sql.Connection, name: str, table: Table, original: Original, tables: Tables, output: Record, parameters: Record
-) -> Record:
+    con: sql.Connection,
+    name: str,
+    table: Table,
+    original: Original,
+    tables: Tables,
+    output: OutputEntry,
+    parameters: dict[str, Any],
+) -> TableEntry:
     """Return the entry of a table, without its promises."""
     rows, people = promises.people(con, table, original.table)
     return {
@@ -104,7 +108,7 @@ def read(path: str | Path) -> Record:
         raise FileProblem(f"{path}: the record cannot be read ({why}).") from None
     if not isinstance(record, dict) or not isinstance(record.get("tables"), list):
         raise FileProblem(f"{path}: it is no record of a release.")
-    return record
+    return cast(Record, record)
 
 
 def differences(old: Record, new: Record) -> list[str]:
@@ -134,7 +138,7 @@ def _changed(name: str, old: Any, new: Any) -> Iterator[str]:
         yield f"{name}: {_shown(old)} -> {_shown(new)}"
 
 
-def _all_changed(what: str, old: Record, new: Record) -> Iterator[str]:
+def _all_changed(what: str, old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[str]:
     for name in sorted(old.keys() | new.keys()):
         yield from _changed(f"{what} {name}", old.get(name), new.get(name))
 
@@ -143,29 +147,29 @@ def _shown(value: Any) -> str:
     return "-" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _of_table(old: Record, new: Record) -> Iterator[str]:
+def _of_table(old: TableEntry, new: TableEntry) -> Iterator[str]:
     for what in ("rows", "people"):
         yield from _changed(f"original {what}", old[what], new[what])
-    for what in ("rows", "people"):
-        yield from _changed(f"released {what}", old["output"][what], new["output"][what])
+    yield from _changed("released rows", old["output"]["rows"], new["output"]["rows"])
+    yield from _changed("released people", old["output"]["people"], new["output"]["people"])
     yield from _changed("suppressed", old["suppressed"]["fraction"], new["suppressed"]["fraction"])
     if _hash(old) == _hash(new):
         yield "original: the same rows, released again: two releases of one table reveal more than one"
     yield from _changed("method", old["method"]["name"], new["method"]["name"])
     yield from _all_changed("parameter", old["method"]["parameters"], new["method"]["parameters"])
-    by_parts = [(table.get("memory") or {}).get("by_parts", False) for table in (old, new)]
+    by_parts = ["memory" in table and table["memory"]["by_parts"] for table in (old, new)]
     yield from _changed("processed in partitions", *by_parts)
     roles = [{column["name"]: column["role"] for column in table["columns"]} for table in (old, new)]
     yield from _all_changed("column", *roles)
     kept = [{promise["name"]: promise for promise in table["promises"]} for table in (old, new)]
     for name in sorted(kept[0].keys() | kept[1].keys()):
-        values = [promises.get(name, {}) for promises in kept]
-        yield from _changed(f"promise {name}, asked", values[0].get("asked"), values[1].get("asked"))
-        yield from _changed(f"promise {name}, measured", values[0].get("measured"), values[1].get("measured"))
+        before, after = (promises.get(name) for promises in kept)
+        yield from _changed(f"promise {name}, asked", before and before["asked"], after and after["asked"])
+        yield from _changed(f"promise {name}, measured", before and before["measured"], after and after["measured"])
     yield from _difference_attack(old, new)
 
 
-def _difference_attack(old: Record, new: Record) -> Iterator[str]:
+def _difference_attack(old: TableEntry, new: TableEntry) -> Iterator[str]:
     """Say what the difference of both gives away, if the newer run compared its classes with the older release."""
     change = new.get("changes")
     if change is None or change["previous_sha256"] != old["output"]["sha256"]:

@@ -13,12 +13,12 @@ import duckanon
 from duckanon._bridge import sql
 from duckanon._core.common import progress
 from duckanon._core.common.names import refuses_unknown_options
+from duckanon._core.common.release_record import Record
 from duckanon.job import backends, consistency, keys, policy_file, record, refusals, sources
 from duckanon.job.errors import Cancelled, PromiseBroken
 from duckanon.job.places import Originals, Outbox, Places, check_owner, originals, places
 from duckanon.job.policy_file import changes_of
 from duckanon.job.promises import Tables, linked
-from duckanon.job.record import Record
 from duckanon.job.table_result import TableResult, compare_with_last, last_release, release_table
 from duckanon.job.warehouse import Warehouse
 

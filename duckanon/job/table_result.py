@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import duckdb
 
 from duckanon._bridge import sql
+from duckanon._core.common.release_record import ChangesEntry, OutputEntry, Record, TableEntry
 from duckanon.job import backends, methods, plans, promises, readback, record, refusals, sources
 from duckanon.job.errors import FileProblem
 from duckanon.job.places import Outbox, Places
@@ -29,7 +29,7 @@ class TableResult:
     form: Shape
     tables: Tables
     promises: list[Promise]
-    entry: dict[str, Any]
+    entry: TableEntry
     warnings: list[str]
 
 
@@ -43,7 +43,7 @@ def last_release(
 
 
 def compare_with_last(
-    con: sql.Connection, made: TableResult, last: Path | str | None, run: dict[str, Any], is_asked: bool
+    con: sql.Connection, made: TableResult, last: Path | str | None, run: Record, is_asked: bool
 ) -> None:
     """Record what the difference to the previous release reveals, if there is one."""
     is_there = last is not None and (is_asked or isinstance(last, str) or last.exists())
@@ -110,7 +110,7 @@ def release_table(
     with refusals.translate_errors(file, name):
         kept = list(promises.promised(con, table, form, tables))
         rows, people = promises.people(con, table, tables.counted) if table.method.makes_classes else (None, None)
-    output = {
+    output: OutputEntry = {
         "path": table.target.table if name in where.tables else where.targets[name].name,
         "format": form.kind,
         "rows": sql.one(con, f"SELECT count(*) FROM {tables.released}")[0] if rows is None else rows,
@@ -150,7 +150,7 @@ def _named(path: str) -> Iterator[None]:
 
 def _compared(
     con: sql.Connection, table: Table, form: Shape, tables: Tables, previous: Path | str
-) -> dict[str, Any] | None:
+) -> ChangesEntry | None:
     """Compare the classes of a release with those of the last one; None where these have other columns.
 
     A class of twelve that was one of eleven before tells that one person came: who knows of somebody new knows the

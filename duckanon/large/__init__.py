@@ -11,5 +11,6 @@ from duckanon.large.microaggregate_release import microaggregate
 from duckanon.large.pica_release import pica
 from duckanon.large.pipeline import Released
 from duckanon.large.recode_release import recode
+from duckanon.large.synthesize_release import synthesize
 
-__all__ = ["Released", "boxes", "generalize", "microaggregate", "pica", "recode"]
+__all__ = ["Released", "boxes", "generalize", "microaggregate", "pica", "recode", "synthesize"]

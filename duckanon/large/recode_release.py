@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import duckdb
 import numpy as np
@@ -17,7 +16,7 @@ from duckanon._core.common.declare import Options
 from duckanon._core.common.faces import face_of
 from duckanon._core.common.parameters import column_weights
 from duckanon._core.numbers.ends import HIGH
-from duckanon._methods.generalize.hierarchies import hierarchy_tables
+from duckanon._methods.generalize.hierarchies import HierarchyRow, hierarchy_tables
 from duckanon._methods.recode import local_recoding
 from duckanon._methods.recode.coding import Coding
 from duckanon._methods.recode.declared import RECODE
@@ -115,7 +114,7 @@ def _codings(
     what: Checked,
     k: int,
     axes: Mapping[str, _Axis],
-    levels: Sequence[dict[str, Any]],
+    levels: Sequence[HierarchyRow],
     weight_of: Mapping[str, float],
 ) -> dict[str, Coding]:
     """Encode the columns whose values can be counted in memory."""
@@ -169,16 +168,14 @@ def _axis(con: duckdb.DuckDBPyConnection, what: Checked, name: str, has_tree: bo
     return _Axis(f"enum_code({text}::{enum})::DOUBLE", float(len(values) - 1), False)
 
 
-def _hierarchies(
-    con: duckdb.DuckDBPyConnection, given: Mapping[str, pa.Table] | None
-) -> dict[str, list[dict[str, Any]]]:
+def _hierarchies(con: duckdb.DuckDBPyConnection, given: Mapping[str, pa.Table] | None) -> dict[str, list[HierarchyRow]]:
     """Read hierarchies as the function in SQL does, by column in lower case."""
     names = {}
     for place, (column, table) in enumerate((given or {}).items()):
         names[column] = f"hierarchy_{place}"
         con.register(names[column], table)
     rows = con.execute(f"FROM anon._hierarchies('{CALLER}', {sql.literal(names) if names else 'NULL'})").fetchall()
-    found: dict[str, list[dict[str, Any]]] = {}
+    found: dict[str, list[HierarchyRow]] = {}
     for column, leaf, level, label in rows:
         found.setdefault(column, []).append({"column_name": column, "leaf": leaf, "level": level, "label": label})
     return found

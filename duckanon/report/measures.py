@@ -7,6 +7,7 @@ from typing import Any
 
 import duckdb
 
+from duckanon._core.common.release_record import TableEntry
 from duckanon.plot.assessment import BAND_STARTS, band_name
 from duckanon.report.safe import rounded, significant, step_for
 from duckanon.report.tables import NEW_RECORDS, Pair, comparable, literal, name_list, sampled, utility_query
@@ -20,7 +21,7 @@ def measured(
     con: duckdb.DuckDBPyConnection,
     original: str,
     released: str,
-    table: Mapping[str, Any],
+    table: TableEntry,
     reference: str | None = None,
     *,
     plan: str | None = None,

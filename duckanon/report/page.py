@@ -53,6 +53,7 @@ def html(record: Mapping[str, Any], figures: Mapping[str, Sequence[Figure]]) -> 
         few_left_out=page.few_left_out,
         originals=page.originals,
         broken=page.broken(),
+        caveats=page.caveats(),
         kept=sum(promise["passed"] is True for table in record["tables"] for promise in table.get("promises", [])),
         k_of=promised_k,
         new_records=NEW_RECORDS,
@@ -121,6 +122,34 @@ class _Page:
             for position, promise in enumerate(table.get("promises", []))
             if promise["passed"] is not True
         ]
+
+    def caveats(self) -> list[Markup]:
+        """Say what lies below what was promised without breaking a promise.
+
+        Columns that the policy declares free may leave fewer than k people, and people may be easier to find than
+        others who did not take part.
+        """
+        found = []
+        for place, table in enumerate(self._record["tables"]):
+            k = promised_k(table)
+            free = {column["name"] for column in table.get("columns", []) if role_of(column) == "free"}
+            for position, row in enumerate(table["measures"]["narrowing"] or []):
+                if row["kept"] in free and row["k"] < k:
+                    path = ("tables", place, "measures", "narrowing", position, "k")
+                    people = self.number(*path, form="count") + (" person" if row["k"] == 1 else " people")
+                    found.append(
+                        Markup(
+                            "{}: who knows a person's <strong>{}</strong> too, which the policy declares free, finds "
+                            "as few as {}; k is {}."
+                        ).format(table["name"], row["kept"], people, k)
+                    )
+            failed = [row["measure"] for row in table["measures"]["prediction"] or [] if not row["passed"]]
+            if failed:
+                names = ", ".join(MEASURES.get(measure, measure) for measure in failed)
+                found.append(
+                    Markup("{}: not shown to be as safe as not taking part ({}).").format(table["name"], names)
+                )
+        return found
 
 
 def _completed(table: Mapping[str, Any]) -> dict[str, Any]:

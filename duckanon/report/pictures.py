@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon import plot
+from duckanon._core.common.release_record import TableEntry
 from duckanon._measure.coarse.tables import judged
 from duckanon.plot.assessment import class_bands
 from duckanon.plot.privacy import MEASURES, cumulative_curves
@@ -54,7 +55,7 @@ def figures(
     con: duckdb.DuckDBPyConnection,
     original: str,
     released: str,
-    table: Mapping[str, Any],
+    table: TableEntry,
     reference: str | None = None,
     *,
     hierarchies: Mapping[str, str] | None = None,

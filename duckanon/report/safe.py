@@ -9,8 +9,9 @@ are drawn from the same rounded numbers, since the coordinates of an SVG can be 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
+
+from duckanon._core.common.release_record import TableEntry
 
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 _WEIGHT = 10  # people who together move a statistic by the step it is rounded to
@@ -46,7 +47,7 @@ def significant(value: float | None, digits: int = 2) -> float | None:
     return float(f"{value:.{digits}g}")
 
 
-def promised_k(table: Mapping[str, Any]) -> int:
+def promised_k(table: TableEntry) -> int:
     """Return the k of a release: that of its method or, without one, of its promises; at least the usual one."""
     given = [(table.get("method") or {}).get("parameters", {}).get("k")]
     given += [promise.get("asked") for promise in table.get("promises", []) if promise.get("name") == "k"]

@@ -9,9 +9,13 @@ from typing import Any
 
 import duckdb
 
+from duckanon._core.common.release_record import ColumnEntry, TableEntry
+
 MOST_ROWS = 5_000  # compared: distributions and correlations of so many are as exact as a report may be
 
-NEW_RECORDS = frozenset({"svd_swap", "pica", "swap", "spectral_release", "copula_synthesize", "data_shuffle"})
+NEW_RECORDS = frozenset(
+    {"synthesize", "spectral_release", "svd_swap", "pica", "swap", "copula_synthesize", "data_shuffle"}
+)
 """Methods whose records belong to nobody: how many of them look the same says nothing about people."""
 
 _ABOUT_NOBODY = frozenset({"identifier", "drop", "person", "person_key", "pseudonym"})
@@ -27,7 +31,7 @@ def name_list(names: Sequence[str]) -> str:
     return "[" + ", ".join(map(literal, names)) + "]"
 
 
-def role_of(column: Mapping[str, Any]) -> str:
+def role_of(column: ColumnEntry) -> str:
     """Return the role of a column, however it is spelled: quasi-identifier, quasi identifier, quasi_identifier."""
     return str(column.get("role", "")).lower().replace("-", "_").replace(" ", "_")
 
@@ -39,7 +43,7 @@ class Pair:
     con: duckdb.DuckDBPyConnection  # with everything registered
     original: str  # the tables' names, as the functions of `anon` take them
     released: str
-    table: Mapping[str, Any]  # the entry of the record
+    table: TableEntry  # the entry of the record
     hierarchies: Mapping[str, str]  # names of tables that hold hierarchies, by column
 
     def rows(self, query: str) -> list[dict[str, Any]]:
@@ -59,7 +63,7 @@ class Pair:
         """Count the rows of a table."""
         return int(self.rows(f'SELECT count(*) AS "rows" FROM query_table({literal(name)})')[0]["rows"])
 
-    def _in_both(self) -> list[Mapping[str, Any]]:
+    def _in_both(self) -> list[ColumnEntry]:
         there = set(self.columns_of(self.original)) & set(self.columns_of(self.released))
         return [column for column in self.table["columns"] if column["name"] in there]
 

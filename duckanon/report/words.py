@@ -12,7 +12,7 @@ ROLES = {
     "sensitive": "nobody should learn it",
     "numeric": "a number, to be synthesized",
     "spectral": "a number, to be synthesized",
-    "free": "identifies nobody",
+    "free": "declared free by the policy",
 }
 
 PROMISES = {
@@ -33,6 +33,8 @@ MEASURES = {
     "exact_copies": "records that equal an original",
     "unique_copies": "copies of unique people",
     "near_copies": "near copies of the most isolated people",
+    "noisy_copies": "copies with a little noise",
+    "rare_values": "values of single people, column by column",
     "membership": "can an attacker tell members from others?",
     "isolated_membership": "can an attacker tell isolated members from others?",
 }

@@ -24,7 +24,7 @@ from duckanon.spark.part_releases import boxes, microaggregate, recode
 from duckanon.spark.plans import apply_plan, plan
 from duckanon.spark.risk import individual_risk
 from duckanon.spark.swap_releases import pica, svd_swap
-from duckanon.spark.synthesized import spectral_release
+from duckanon.spark.synthesized import spectral_release, synthesize
 
 __all__ = [
     "apply_plan",
@@ -40,6 +40,7 @@ __all__ = [
     "recode",
     "spectral_release",
     "svd_swap",
+    "synthesize",
     "t_closeness",
 ]
 

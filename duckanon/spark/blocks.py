@@ -10,13 +10,16 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql import types as T  # noqa: N812
 
+from duckanon._core.common.arrays import Floats
 from duckanon._core.encoding.arrow import is_moment
 from duckanon._core.encoding.parts import doubles
 from duckanon.large.split_tree import Tree, case, fitted, merged
@@ -40,7 +43,7 @@ class Part(NamedTuple):
 class Parted(NamedTuple):
     """Rows with the number of the part of each, and the parts by number."""
 
-    rows: Any
+    rows: DataFrame
     parts: dict[int, Part]
 
 
@@ -52,7 +55,7 @@ def tree_of(survey: Surveyed, part_rows: int) -> Tree:
     numbers = {name: _numbers(survey.sample.column(name)) for name in expressions}
     known = ~np.any([np.isnan(values) for values in numbers.values()], axis=0)
     columns = {name: values[known] for name, values in numbers.items()}
-    weights: list[Any] = [1.0 / float(values.std()) if values.std() > 0 else 0.0 for values in columns.values()]
+    weights: list[float] = [1.0 / float(values.std()) if values.std() > 0 else 0.0 for values in columns.values()]
     if known.sum() < 2 or not any(weights):
         return 0
     return fitted(columns, weights, survey.rows, 2, part_rows)
@@ -90,7 +93,9 @@ def parted(survey: Surveyed, tree: Tree, part_rows: int, fewest: int) -> Parted:
     return Parted(routed, parts)
 
 
-def made(parted: Parted, schema: Any, release: Callable[[int, pa.Table, np.random.Generator], pa.Table]) -> Any:
+def made(
+    parted: Parted, schema: T.StructType, release: Callable[[int, pa.Table, np.random.Generator], pa.Table]
+) -> DataFrame:
     """Release each part where its rows are.
 
     `release` takes the number of a part, its rows and where chance comes from; it is sent to the executors, which must
@@ -115,7 +120,9 @@ def made(parted: Parted, schema: Any, release: Callable[[int, pa.Table, np.rando
     return parted.rows.groupBy(PART).applyInArrow(of_part, schema)
 
 
-def written(released: Any, fewest: int, most: int, target: Target, refuse: Callable[[Any], None]) -> Any:
+def written(
+    released: DataFrame, fewest: int, most: int, target: Target, refuse: Callable[[DataFrame], None]
+) -> DataFrame:
     """Write a release of `fewest` to `most` rows, count it on what was written, and give it its name.
 
     `refuse` looks through what was written, and raises where it breaks a promise.
@@ -133,13 +140,13 @@ def _expressions(survey: Surveyed) -> dict[str, str]:
     return {name: sql for name, sql in numbers.items() if sql is not None}
 
 
-def _numbers(values: pa.ChunkedArray) -> Any:
+def _numbers(values: pa.ChunkedArray) -> Floats:
     array = values.combine_chunks()
     micros = pa.types.is_date32(array.type)
     numbers = doubles(array)
     return numbers * 86_400_000_000.0 if micros and is_moment(array.type) else numbers
 
 
-def _counted(rows: Any, person: str | None) -> dict[int, Part]:
+def _counted(rows: DataFrame, person: str | None) -> dict[int, Part]:
     found = rows.groupBy(PART).agg(F.count("*"), people(person).alias(_PEOPLE)).collect()
     return {int(row[0]): Part(row[1], row[2]) for row in found}

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
-from pyspark.sql import Window
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from duckanon.spark import frames
@@ -17,7 +17,9 @@ _MEMBER = "_duckanon_member"
 
 
 @public
-def k_anonymity(frame: Any, cols: Any, nulls: str = "value", person: str | None = None, alpha: float = 1) -> Any:
+def k_anonymity(
+    frame: DataFrame, cols: Sequence[str], nulls: str = "value", person: str | None = None, alpha: float = 1
+) -> DataFrame:
     """Return the k of a table as one row: its smallest class, and how many rows are in small ones.
 
     Args:
@@ -61,7 +63,9 @@ def k_anonymity(frame: Any, cols: Any, nulls: str = "value", person: str | None 
 
 
 @public
-def class_sizes(frame: Any, cols: Any, nulls: str = "value", person: str | None = None, alpha: float = 1) -> Any:
+def class_sizes(
+    frame: DataFrame, cols: Sequence[str], nulls: str = "value", person: str | None = None, alpha: float = 1
+) -> DataFrame:
     """Return the histogram of class sizes: classes and rows of each, and the share of the rows up to it.
 
     Args:
@@ -81,13 +85,13 @@ def class_sizes(frame: Any, cols: Any, nulls: str = "value", person: str | None 
     return sizes.withColumn("cumulative_fraction", share).orderBy("class_size")
 
 
-def _asked(frame: Any, cols: Any, person: Any, alpha: Any) -> tuple[list[str], str | None]:
+def _asked(frame: DataFrame, cols: Sequence[str], person: object, alpha: object) -> tuple[list[str], str | None]:
     found = frames.named_columns(frame, "cols", cols)
     frames.refuse_alpha(alpha)
     return found, frames.other_column(frame, "person", person, found)
 
 
-def _classes(frame: Any, cols: list[str], person: str | None) -> Any:
+def _classes(frame: DataFrame, cols: list[str], person: str | None) -> DataFrame:
     """Return the classes with their rows and people."""
     keys = key_names(cols)
     if person is None:
@@ -99,7 +103,7 @@ def _classes(frame: Any, cols: list[str], person: str | None) -> Any:
     return members.groupBy(*keys).agg(F.count(_MEMBER).alias(_SIZE), F.sum(_ROWS).alias(_ROWS))
 
 
-def _linked(members: Any, keys: list[str]) -> Any:
+def _linked(members: DataFrame, keys: list[str]) -> DataFrame:
     """Return how many people have rows in the same set of classes, which is told by a number and a sum of hashes.
 
     Spark's hash of (NULL, 1) is that of (1, NULL), so that it must be told which are NULL.

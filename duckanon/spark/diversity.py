@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F  # noqa: N812
 
 from duckanon._core.common.arguments import refuse_unless
@@ -27,7 +26,9 @@ _SHOWN = 10
 
 
 @public
-def l_diversity(frame: Any, cols: Any, sensitive: str, nulls: str = "value", person: str | None = None) -> Any:
+def l_diversity(
+    frame: DataFrame, cols: Sequence[str], sensitive: str, nulls: str = "value", person: str | None = None
+) -> DataFrame:
     """Return distinct, entropy and recursive l-diversity of a sensitive column, each with the class that is worst.
 
     Args:
@@ -62,8 +63,13 @@ def l_diversity(frame: Any, cols: Any, sensitive: str, nulls: str = "value", per
 
 @public
 def t_closeness(
-    frame: Any, cols: Any, sensitive: str, distance: str = "auto", nulls: str = "value", person: str | None = None
-) -> Any:
+    frame: DataFrame,
+    cols: Sequence[str],
+    sensitive: str,
+    distance: str = "auto",
+    nulls: str = "value",
+    person: str | None = None,
+) -> DataFrame:
     """Return how far the sensitive values of a class are from those of the table, and the class where it is farthest.
 
     Args:
@@ -92,7 +98,7 @@ def t_closeness(
     return frame.sparkSession.createDataFrame([(distance, *summary, *named)], _schema(frame, members.cols, of_row))
 
 
-def _asked(frame: Any, cols: Any, sensitive: Any, nulls: Any, person: Any) -> Members:
+def _asked(frame: DataFrame, cols: Sequence[str], sensitive: object, nulls: object, person: object) -> Members:
     found = frames.named_columns(frame, "cols", cols)
     value = frames.other_column(frame, "sensitive", sensitive, found)
     if value is None:
@@ -103,7 +109,9 @@ def _asked(frame: Any, cols: Any, sensitive: Any, nulls: Any, person: Any) -> Me
     return members_of(without_nulls(frame, found, nulls), found, value, whose)
 
 
-def _shown(members: Members, classes: Any, chosen: dict[int, tuple[Any, bool]]) -> dict[int, tuple[Any, int]]:
+def _shown(
+    members: Members, classes: DataFrame, chosen: dict[int, tuple[Column, bool]]
+) -> dict[int, tuple[tuple[object, ...], int]]:
     """Return the values of classes that are shown, and their sizes.
 
     Of several classes that are equally bad it is the one with the most, and of these the first or the last by its
@@ -130,7 +138,7 @@ def _shown(members: Members, classes: Any, chosen: dict[int, tuple[Any, bool]]) 
     return {level: (key, sizes[key]) for level, key in zip(chosen, found, strict=True)}
 
 
-def _schema(frame: Any, cols: list[str], first: str) -> Any:
+def _schema(frame: DataFrame, cols: list[str], first: str) -> str:
     """Return the columns of a measure, and the struct of the class that is worst."""
     fields = ", ".join(f"`{name.replace('`', '``')}`: {frame.schema[name].dataType.simpleString()}" for name in cols)
     return f"{first}, worst_class struct<{fields}>, worst_class_size bigint"
@@ -140,7 +148,7 @@ def _schema(frame: Any, cols: list[str], first: str) -> Any:
 class Members:
     """Sensitive values of people, by class."""
 
-    rows: Any  # a row of the table each: the class's columns under names of our own, the value, and whose it is
+    rows: DataFrame  # a row of the table each: the class's columns under names of our own, the value, and whose it is
     cols: list[str]  # the class's columns as the table calls them
     has_people: bool  # whether people are counted, not rows; a row of nobody then counts as none
 
@@ -149,19 +157,19 @@ class Members:
         """The names of our own of the class's columns."""
         return key_names(self.cols)
 
-    def class_sizes(self, *others: str) -> Any:
+    def class_sizes(self, *others: str) -> DataFrame:
         """Return how many rows or people each class has, or each combination with other columns."""
         return self.rows.groupBy(*self.keys, *others).agg(people(MEMBER if self.has_people else None).alias(SIZE))
 
 
-def members_of(frame: Any, cols: list[str], sensitive: str, person: str | None) -> Members:
+def members_of(frame: DataFrame, cols: list[str], sensitive: str, person: str | None) -> Members:
     """Return who has which sensitive value in which class."""
     whose = F.lit(None) if person is None else column(person)
     rows = frame.select(*keyed(cols), column(sensitive).alias(VALUE), whose.alias(MEMBER))
     return Members(rows, cols, person is not None)
 
 
-def diversity(members: Members) -> Any:
+def diversity(members: Members) -> DataFrame:
     """Return for each class the sum of its counts, its values, the largest counts, and exp of the entropy."""
     size = F.col(SIZE)
     counted = (
@@ -179,14 +187,14 @@ def diversity(members: Members) -> Any:
     return counted.withColumn("entropy_l", F.when(F.col(TOTAL) == 0, 0.0).otherwise(entropy)).drop("logs")
 
 
-def rest_from(level: int) -> Any:
+def rest_from(level: int) -> Column:
     """Return the sum of a class's counts from the level-th largest on."""
     return F.col(TOTAL) - F.aggregate(
         F.slice(F.col(_SIZES), 1, level - 1), F.lit(0).cast("bigint"), lambda one, two: one + two
     )
 
 
-def farness(members: Members, ordered: bool) -> Any:
+def farness(members: Members, ordered: bool) -> DataFrame:
     """Return for each class the sum of its counts, and how far its values are from those of the whole table.
 
     The values of the whole table are counted on the cluster, and their counts come to the driver: one number a value.
@@ -212,7 +220,7 @@ def farness(members: Members, ordered: bool) -> Any:
     return distance.select(*keys, TOTAL, far.alias(FARNESS))
 
 
-def _moved(placed: Any, keys: list[str], counts: Any) -> Any:
+def _moved(placed: DataFrame, keys: list[str], counts: DataFrame) -> DataFrame:
     """Return the earth mover's distance of each class, times its people and everybody.
 
     A class's own cumulative share changes only at its own values: from one to the next, that of all is below it up to a

@@ -5,9 +5,10 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from pyspark.errors import PythonException
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
 
 from duckanon._core.common.names import refuses_unknown_options, unknown_column
@@ -57,12 +58,12 @@ def public(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
     return call
 
 
-def column(name: str) -> Any:
+def column(name: str) -> Column:
     """Return a column by its name, in which a dot is a dot."""
     return F.col(quoted(name))
 
 
-def duckdb_type(frame: Any, name: str) -> str:
+def duckdb_type(frame: DataFrame, name: str) -> str:
     """Return what DuckDB calls the type of a column, OTHER for what neither of its types is."""
     simple = str(frame.schema[name].dataType.simpleString())
     if simple.startswith("decimal("):
@@ -72,17 +73,17 @@ def duckdb_type(frame: Any, name: str) -> str:
     return _NAMES_OF_TYPES.get(simple, "OTHER")
 
 
-def is_number(frame: Any, name: str) -> bool:
+def is_number(frame: DataFrame, name: str) -> bool:
     """Tell whether a column holds numbers."""
     return duckdb_type(frame, name).startswith(_NUMBERS)
 
 
-def is_ordered(frame: Any, name: str) -> bool:
+def is_ordered(frame: DataFrame, name: str) -> bool:
     """Tell whether neighbouring values of a column are near each other: numbers, times and booleans."""
     return duckdb_type(frame, name).startswith(_ORDERED)
 
 
-def named_columns(frame: Any, parameter: str, names: Any, at_least: int = 1) -> list[str]:
+def named_columns(frame: DataFrame, parameter: str, names: object, at_least: int = 1) -> list[str]:
     """Return names of columns as the DataFrame spells them, or refuse what it does not have."""
     if not isinstance(names, list | tuple) or len(names) < at_least or not all(isinstance(name, str) for name in names):
         raise ValueError(f"{parameter} must be a list of column names such as ['age', 'zip']; got {names!r}.")
@@ -93,13 +94,13 @@ def named_columns(frame: Any, parameter: str, names: Any, at_least: int = 1) -> 
     return found
 
 
-def ordered_columns(frame: Any, cols: Any, at_least: int = 1) -> list[str]:
+def ordered_columns(frame: DataFrame, cols: Sequence[str], at_least: int = 1) -> list[str]:
     """Return the columns that ``cols`` names in the order of the table."""
     named = named_columns(frame, "cols", cols, at_least)
     return [name for name in frame.columns if name in named]
 
 
-def named_column(frame: Any, parameter: str, name: Any) -> str:
+def named_column(frame: DataFrame, parameter: str, name: object) -> str:
     """Return the name of a column as the DataFrame spells it, or refuse what it does not have."""
     if not isinstance(name, str):
         raise ValueError(f"{parameter} must be the name of a column; got {name!r}.")
@@ -117,7 +118,7 @@ def named_column(frame: Any, parameter: str, name: Any) -> str:
     return str(fitting[0])
 
 
-def other_column(frame: Any, parameter: str, name: Any, cols: Sequence[str]) -> str | None:
+def other_column(frame: DataFrame, parameter: str, name: object, cols: Sequence[str]) -> str | None:
     """Return the name of a column that must not be one of some others; None where none is named."""
     if name is None:
         return None
@@ -127,18 +128,18 @@ def other_column(frame: Any, parameter: str, name: Any, cols: Sequence[str]) -> 
     return found
 
 
-def refuse_alpha(alpha: Any) -> None:
+def refuse_alpha(alpha: object) -> None:
     """Refuse a weight of NULLs that match any value, which is not there on Spark."""
     if alpha != 1:
         raise ValueError(f"alpha must be 1 on Spark, where nothing else is there; got {alpha!r}.")
 
 
-def people(person: str | None) -> Any:
+def people(person: str | None) -> Column:
     """Return the count of different people, or of rows where nobody tells people apart."""
     return F.count("*") if person is None else F.count_distinct(column(person))
 
 
-def person_hash(person: str) -> Any:
+def person_hash(person: str) -> Column:
     """Return a hash of whose row it is, NULL where it is nobody's; two people of one hash count as one, at worst."""
     return F.when(column(person).isNotNull(), F.xxhash64(column(person)))
 
@@ -148,12 +149,12 @@ def key_names(cols: Sequence[str]) -> list[str]:
     return [f"{_OWN}key_{place}" for place in range(1, len(cols) + 1)]
 
 
-def keyed(cols: Sequence[str]) -> list[Any]:
+def keyed(cols: Sequence[str]) -> list[Column]:
     """Return columns under names of our own."""
     return [column(name).alias(key) for name, key in zip(cols, key_names(cols), strict=True)]
 
 
-def equal(left: Any, right: Any, left_names: Sequence[str], right_names: Sequence[str]) -> Any:
+def equal(left: DataFrame, right: DataFrame, left_names: Sequence[str], right_names: Sequence[str]) -> Column:
     """Return the condition under which rows of two DataFrames agree in some columns; NULL agrees with NULL."""
     tests = [
         left[own].eqNullSafe(right[other])
@@ -162,7 +163,7 @@ def equal(left: Any, right: Any, left_names: Sequence[str], right_names: Sequenc
     return functools.reduce(lambda one, other: one & other, tests)
 
 
-def without_nulls(frame: Any, cols: Sequence[str], nulls: Any) -> Any:
+def without_nulls(frame: DataFrame, cols: Sequence[str], nulls: object) -> DataFrame:
     """Return the rows that are looked at: all, or those without a NULL in some columns."""
     if nulls == "any":
         raise ValueError("nulls must be 'value' or 'drop' on Spark; got 'any': anon has it in DuckDB.")

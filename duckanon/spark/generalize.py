@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from duckanon._bridge.catalog import connect
 from duckanon._bridge.sql_text import literal
+from duckanon._core.common.declare import Options
 from duckanon._core.common.faces import face_of
 from duckanon._core.privacy.narrowing import COARSER_TOO, refusal
 from duckanon._methods.generalize.budgets import sample_class_size
@@ -29,7 +30,7 @@ _CELLS_LOOKED_AT = 2_000_000
 
 @face_of(GENERALIZE, "spark")
 @public
-def generalize(frame: Any, given: dict[str, Any], *, to: str) -> Any:
+def generalize(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
     """Write the columns of a table, generalized until every class has at least k people, and the columns to keep.
 
     Args:
@@ -49,8 +50,8 @@ def generalize(frame: Any, given: dict[str, Any], *, to: str) -> Any:
 
 
 def _released(
-    frame: Any, options: PlanOptions, columns: Sequence[PlannedColumn], kept: list[str], target: Target
-) -> Any:
+    frame: DataFrame, options: PlanOptions, columns: Sequence[PlannedColumn], kept: list[str], target: Target
+) -> DataFrame:
     """Leave out small classes, write the others, and count what was promised on what was written.
 
     What a promise is counted by and does not leave (whose row it is, the sensitive value) is in a first draft; the
@@ -82,7 +83,7 @@ def _released(
     return target.publish()
 
 
-def _proof(options: PlanOptions) -> list[Any]:
+def _proof(options: PlanOptions) -> list[Column]:
     """Return what a promise is counted by and does not leave; people by a hash, which may only count too few."""
     proof = []
     if options.person is not None:
@@ -92,7 +93,7 @@ def _proof(options: PlanOptions) -> list[Any]:
     return proof
 
 
-def _least(frame: Any, options: PlanOptions) -> int:
+def _least(frame: DataFrame, options: PlanOptions) -> int:
     """Return how many people a class must have."""
     if options.population_size is None:
         return options.k
@@ -101,14 +102,14 @@ def _least(frame: Any, options: PlanOptions) -> int:
     return sample_class_size(options.k, share, options.population_size, sampled) if sampled else options.k
 
 
-def _members(coarse: Any, options: PlanOptions) -> Members:
+def _members(coarse: DataFrame, options: PlanOptions) -> Members:
     whose = F.lit(None) if options.person is None else F.col(MEMBER)
     value = F.lit(None) if options.sensitive is None else F.col(VALUE)
     rows = coarse.select(*keyed(options.cols), value.alias(VALUE), whose.alias(MEMBER))
     return Members(rows, options.cols, options.person is not None)
 
 
-def _classes(coarse: Any, options: PlanOptions, others: Any) -> Any:
+def _classes(coarse: DataFrame, options: PlanOptions, others: DataFrame) -> DataFrame:
     """Return the classes with their rows and people; nobody where too much would be known of them."""
     keys = key_names(options.cols)
     members = _members(coarse, options)
@@ -129,7 +130,7 @@ def _classes(coarse: Any, options: PlanOptions, others: Any) -> Any:
     return joined.select(*keys, _ROWS, F.when(is_spread, F.col(_PEOPLE)).otherwise(0).alias(_PEOPLE))
 
 
-def _spread(members: Members, options: PlanOptions, ordered: bool) -> Any:
+def _spread(members: Members, options: PlanOptions, ordered: bool) -> DataFrame:
     """Return for each class whether its sensitive values are spread as is asked; a sum of logarithms may be off."""
     keys, asked = members.keys, options.spread
     rest = rest_from(int(asked.l))
@@ -148,7 +149,7 @@ def _spread(members: Members, options: PlanOptions, ordered: bool) -> Any:
     return joined.select(*keys, (F.col("_duckanon_is_spread") & is_near).alias("_duckanon_is_spread"))
 
 
-def _refuse_broken(written: Any, options: PlanOptions, others: Any, least: int, row_count: int) -> None:
+def _refuse_broken(written: DataFrame, options: PlanOptions, others: DataFrame, least: int, row_count: int) -> None:
     """Count what was promised on what was written; a distance is that from the rows that are left."""
     found = _classes(written, options, others).agg(F.min(_PEOPLE), F.coalesce(F.sum(_ROWS), F.lit(0))).collect()[0]
     if found[1] != row_count:
@@ -157,7 +158,9 @@ def _refuse_broken(written: Any, options: PlanOptions, others: Any, least: int, 
         raise ValueError("the written release does not keep l or t: its classes are not diverse enough.")
 
 
-def _refuse_narrowing(frame: Any, options: PlanOptions, kept: list[str], allowed: list[str], plan: pa.Table) -> None:
+def _refuse_narrowing(
+    frame: DataFrame, options: PlanOptions, kept: list[str], allowed: list[str], plan: pa.Table
+) -> None:
     """Refuse columns to keep that tell more of the others than their labels do, as a sample of the rows shows."""
     looked_at = [name for name in kept if name not in allowed and name != options.person]
     if not looked_at:

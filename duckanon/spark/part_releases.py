@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
+from duckanon._core.common.declare import Options
 from duckanon._core.common.faces import face_of
 from duckanon._core.common.parameters import Kept, column_weights
 from duckanon._core.common.rules import OneOf
@@ -33,7 +33,7 @@ PART_ROWS = {"boxes": 200_000, "fast": 100_000, "mdav": 10_000, "recode": 50_000
 
 @face_of(BOXES.having(BOX.having(rule=OneOf("parts", "rounded"))), "spark")
 @public
-def boxes(frame: Any, given: dict[str, Any], *, to: str) -> Any:
+def boxes(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
     """Write a table whose numbers and dates are intervals shared by at least k people.
 
     Args:
@@ -65,7 +65,7 @@ def boxes(frame: Any, given: dict[str, Any], *, to: str) -> Any:
 
 @face_of(MICROAGGREGATE, "spark")
 @public
-def microaggregate(frame: Any, given: dict[str, Any], *, to: str) -> Any:
+def microaggregate(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
     """Write a table whose numbers and dates are what groups of at least k similar records have in common.
 
     Args:
@@ -99,7 +99,7 @@ def microaggregate(frame: Any, given: dict[str, Any], *, to: str) -> Any:
 
 @face_of(RECODE, "spark")
 @public
-def recode(frame: Any, given: dict[str, Any], *, to: str) -> Any:
+def recode(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
     """Write a table whose columns are generalized class by class, such that every class has at least k people.
 
     Args:
@@ -109,9 +109,12 @@ def recode(frame: Any, given: dict[str, Any], *, to: str) -> Any:
         What was written, after its classes were counted.
     """
     asked, options = _asked(frame, given)
-    options["hierarchies"] = hierarchy_rows(given["hierarchies"])
     weights = column_weights(given["weights"], asked.cols, named_columns(frame, "cols", given["cols"]))
-    options["weights"] = dict(zip(asked.cols, weights, strict=True))
+    options = {
+        **options,
+        "hierarchies": hierarchy_rows(given["hierarchies"]),
+        "weights": dict(zip(asked.cols, weights, strict=True)),
+    }
     with target_called(frame.sparkSession, to) as target:
         tree, rows = _tree(asked)
 
@@ -140,12 +143,12 @@ def _tree(asked: Asked) -> tuple[Tree, int]:
     return fitted(survey.sample, weights, survey.rows, asked.k, PART_ROWS["recode"]), survey.rows
 
 
-def _inverse(deviations: list[float]) -> list[Any]:
+def _inverse(deviations: list[float]) -> list[float]:
     """Return the weights of columns by which all vary as much; a column of one value has none."""
     return [1.0 / one if one > 0 else 0.0 for one in deviations]
 
 
-def _asked(frame: Any, given: dict[str, Any], only_numbers: bool = False) -> tuple[Asked, dict[str, Any]]:
+def _asked(frame: DataFrame, given: Options, only_numbers: bool = False) -> tuple[Asked, Options]:
     """Find the columns of a release, and the options of its parts, which release the column of people too."""
     names = ordered_columns(frame, given["cols"])
     for name in names if only_numbers else ():
@@ -154,4 +157,5 @@ def _asked(frame: Any, given: dict[str, Any], only_numbers: bool = False) -> tup
     whose = other_column(frame, "person", given["person"], names)
     kept, allowed = (kept_columns(frame, some, names) for some in (given["kept"].keep, given["kept"].narrowing))
     asked = Asked(frame, names, kept, whose, given["k"])
-    return asked, given | {"cols": names, "person": whose, "kept": Kept([*kept, *([whose] if whose else [])], allowed)}
+    released = Kept([*kept, *([whose] if whose else [])], allowed)
+    return asked, {**given, "cols": names, "person": whose, "kept": released}

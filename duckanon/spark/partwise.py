@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
@@ -35,7 +35,7 @@ _ROWS = "_duckanon_rows"
 class Asked:
     """Options of every release in partitions, with names as the table spells them."""
 
-    frame: Any
+    frame: DataFrame
     cols: list[str]
     kept: list[str]
     person: str | None
@@ -58,7 +58,7 @@ class Survey:
     sample: dict[str, Floats]
 
 
-def number_of(frame: Any, name: str) -> str | None:
+def number_of(frame: DataFrame, name: str) -> str | None:
     """Return the SQL expression of a column's number, for times in microseconds; None for what is neither."""
     own, known = quoted(name), duckdb_type(frame, name)
     if is_number(frame, name):
@@ -72,7 +72,7 @@ def number_of(frame: Any, name: str) -> str | None:
     return None
 
 
-def surveyed(frame: Any, names: Sequence[str], has_nulls: bool) -> Survey:
+def surveyed(frame: DataFrame, names: Sequence[str], has_nulls: bool) -> Survey:
     """Count, add up and draw from a table; columns with NULLs are refused unless they may have them."""
     numbers = frame.select(*(F.expr(str(number_of(frame, name))).alias(key) for name, key in _keyed(names)))
     keys = key_names(names)
@@ -105,7 +105,7 @@ def _keyed(names: Sequence[str]) -> list[tuple[str, str]]:
     return list(zip(names, key_names(names), strict=True))
 
 
-def _routed(asked: Asked, tree: Tree) -> Any:
+def _routed(asked: Asked, tree: Tree) -> DataFrame:
     """Return the rows with the part of each, after parts of fewer than k people were joined with others."""
     frame = asked.frame
     expressions = {name: str(number_of(frame, name)) for name in asked.cols if number_of(frame, name)}
@@ -126,7 +126,13 @@ def renumbered(tree: Tree, homes: dict[int, int]) -> Tree:
     return Split(tree.column, tree.threshold, renumbered(tree.left, homes), renumbered(tree.right, homes))
 
 
-def made(asked: Asked, tree: Tree, release: Callable[[pa.Table], pa.Table], fields: list[Any], has_box: bool) -> Any:
+def made(
+    asked: Asked,
+    tree: Tree,
+    release: Callable[[pa.Table], pa.Table],
+    fields: list[tuple[str, T.DataType]],
+    has_box: bool,
+) -> DataFrame:
     """Release each part where its rows are.
 
     `release` makes the release of a part; it is sent to the executors, which must have duckanon installed. `fields` are
@@ -158,7 +164,7 @@ def made(asked: Asked, tree: Tree, release: Callable[[pa.Table], pa.Table], fiel
     return released
 
 
-def written(asked: Asked, released: Any, row_count: int, target: Target) -> Any:
+def written(asked: Asked, released: DataFrame, row_count: int, target: Target) -> DataFrame:
     """Write a release, count its classes on the written rows, and publish it.
 
     Whose the rows are is in a first draft only, unless the column is kept.
@@ -181,7 +187,7 @@ def written(asked: Asked, released: Any, row_count: int, target: Target) -> Any:
     return target.publish()
 
 
-def refuse_other_classes(first: Any, last: Any, cols: list[str]) -> None:
+def refuse_other_classes(first: DataFrame, last: DataFrame, cols: list[str]) -> None:
     """Refuse a second draft whose classes are not those of the first, which were counted."""
     keys = key_names(cols)
     before, after = (rows.select(*keyed(cols)).groupBy(*keys).agg(F.count("*").alias(_ROWS)) for rows in (first, last))
@@ -189,7 +195,7 @@ def refuse_other_classes(first: Any, last: Any, cols: list[str]) -> None:
         raise ValueError("the written rows differ from those that were counted.")
 
 
-def interval_type(kind: Any) -> Any:
+def interval_type(kind: T.DataType) -> T.StructType:
     """Return the type of an interval of a column."""
     return T.StructType([T.StructField("lo", kind), T.StructField("hi", kind)])
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from duckanon._core.encoding.column_codecs import PlacedColumn
@@ -17,10 +17,11 @@ from duckanon._core.encoding.formulas import found_formulas
 from duckanon._core.encoding.lookups import found_lookups
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._core.encoding.table_encoding import Encoding
+from duckanon._core.encoding.whole_columns import Scheme, applied
 from duckanon._methods.releasable.safe_numbers import Bounds
 from duckanon._methods.swap.plain_columns import PlainColumns, plain_table, wide_places
 from duckanon.spark.frames import column
-from duckanon.spark.schemes import Scheme, Surveyed, applied
+from duckanon.spark.schemes import Surveyed
 
 _ENDS = 3  # numbers of a column that its encoding must have seen: the ends, and one a step from an end
 
@@ -55,7 +56,7 @@ class Plain:
         batches = plain.combine_chunks().to_batches()
         return pa.Table.from_batches([self.columns.back(batch) for batch in batches], self.columns.schema)
 
-    def refused(self, draft: Any) -> None:
+    def refused(self, draft: DataFrame) -> None:
         """Refuse what was written where a number is beyond the ends of k people, or a category is not among theirs.
 
         Numbers that are computed from others are as far as these are.
@@ -139,7 +140,7 @@ def _seen(
     return plain_table(parts, bounds, followers, _ENDS + choices, random)
 
 
-def _allowed(one: ColumnParts, ends: Bounds | None) -> Any:
+def _allowed(one: ColumnParts, ends: Bounds | None) -> Column:
     """Return whether a column has a value that may be released, as an expression."""
     own = column(one.name)
     known = [value for value in one.outcomes if value is not None]

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
+from duckanon._core.common.declare import Options
 from duckanon._core.common.faces import face_of
 from duckanon._core.common.parameters import Sensitive
 from duckanon._methods.generalize import plans as fitting
 from duckanon._methods.generalize.declared import PLAN
+from duckanon._methods.generalize.hierarchies import HierarchyRow
 from duckanon._render import kinds
 from duckanon._render.dialects import DIALECTS
 from duckanon._render.expressions import Lookup, Recoder
@@ -47,7 +49,7 @@ class PlanOptions:
     named: Sequence[str]  # in the order of the call, to which a list of weights is parallel
     k: int
     beta: float
-    population: Any
+    population: DataFrame
     max_suppressed_fraction: float
     person: str | None
     spread: Sensitive
@@ -68,7 +70,7 @@ class PlanOptions:
         return hasattr(self.population, "columns")
 
 
-def read_plan_options(frame: Any, given: Mapping[str, Any]) -> PlanOptions:
+def read_plan_options(frame: DataFrame, given: Options) -> PlanOptions:
     """Find the columns that a call names, or refuse it."""
     named = named_columns(frame, "cols", given["cols"])
     population, spread = given["population"], given["sensitive"]
@@ -88,7 +90,7 @@ def read_plan_options(frame: Any, given: Mapping[str, Any]) -> PlanOptions:
 
 @face_of(PLAN, "spark")
 @public
-def plan(frame: Any, given: dict[str, Any]) -> Any:
+def plan(frame: DataFrame, given: Options) -> DataFrame:
     """Return how each of the columns is to be generalized so that every class has at least k people: a row per bucket.
 
     The cluster counts the different combinations of values; the driver searches among them.
@@ -103,7 +105,7 @@ def plan(frame: Any, given: dict[str, Any]) -> Any:
     return frame.sparkSession.createDataFrame(fitted(frame, read_plan_options(frame, given), given))
 
 
-def fitted(frame: Any, options: PlanOptions, given: Mapping[str, Any]) -> pa.Table:
+def fitted(frame: DataFrame, options: PlanOptions, given: Options) -> pa.Table:
     """Count combinations on the cluster and fit a plan on the driver."""
     for name in options.cols:
         if duckdb_type(frame, name) == "OTHER":
@@ -134,7 +136,7 @@ def fitted(frame: Any, options: PlanOptions, given: Mapping[str, Any]) -> pa.Tab
     return found.append_column("released", released)
 
 
-def _counted(rows: Any) -> pa.Table:
+def _counted(rows: DataFrame) -> pa.Table:
     """Return the different combinations with their numbers, on the driver."""
     counted = rows.groupBy(*(column(name) for name in rows.columns)).agg(F.count("*").alias(_SIZE))
     table = counted.limit(MOST_COMBINATIONS + 1).toArrow()
@@ -157,13 +159,13 @@ def _ranks(values: pa.ChunkedArray) -> pa.Array:
     return pa.array(places[coded.indices.fill_null(len(known)).to_numpy(zero_copy_only=False)])
 
 
-def hierarchy_rows(hierarchies: Any) -> list[dict[str, Any]]:
+def hierarchy_rows(hierarchies: Mapping[str, DataFrame] | None) -> list[HierarchyRow]:
     """Return the rows of all hierarchies: column in lower case, leaf, level, label."""
     if hierarchies is None:
         return []
     if not isinstance(hierarchies, Mapping) or not all(hasattr(tree, "toArrow") for tree in hierarchies.values()):
         raise ValueError("hierarchies must be a dictionary of columns and DataFrames such as {'zip': zip_hierarchy}.")
-    rows = []
+    rows: list[HierarchyRow] = []
     for name, tree in hierarchies.items():
         texts = tree.select(*(column(own).cast("string") for own in tree.columns)).collect()
         rows += [
@@ -175,7 +177,7 @@ def hierarchy_rows(hierarchies: Any) -> list[dict[str, Any]]:
 
 
 @public
-def apply_plan(frame: Any, plan: Any, keep: Any = None) -> Any:
+def apply_plan(frame: DataFrame, plan: DataFrame | pa.Table | str, keep: Sequence[str] | None = None) -> DataFrame:
     """Return the planned columns of a table, generalized as a stored plan says, and the columns to keep.
 
     Args:
@@ -194,7 +196,7 @@ def apply_plan(frame: Any, plan: Any, keep: Any = None) -> Any:
     return labelled(frame, columns, kept)
 
 
-def kept_columns(frame: Any, keep: Any, cols: Sequence[str]) -> list[str]:
+def kept_columns(frame: DataFrame, keep: object, cols: Sequence[str]) -> list[str]:
     """Return the columns to keep in the order of the table, or refuse them."""
     if keep is None or keep == []:
         return []
@@ -210,7 +212,9 @@ def kept_columns(frame: Any, keep: Any, cols: Sequence[str]) -> list[str]:
     return [name for name in frame.columns if name in named]
 
 
-def labelled(frame: Any, columns: Sequence[PlannedColumn], kept: Sequence[str], extra: Sequence[Any] = ()) -> Any:
+def labelled(
+    frame: DataFrame, columns: Sequence[PlannedColumn], kept: Sequence[str], extra: Sequence[Column] = ()
+) -> DataFrame:
     """Return the labels of the planned columns, the columns to keep, and what else is asked for."""
     types = {planned.name: duckdb_type(frame, planned.name) for planned in columns}
     kind_of_column = kinds.kinds_of_columns({name: kind for name, kind in types.items() if kind != "OTHER"})
@@ -224,7 +228,7 @@ def labelled(frame: Any, columns: Sequence[PlannedColumn], kept: Sequence[str], 
     return joined.select(*labels, *(column(name) for name in kept), *extra)
 
 
-def _with_list(frame: Any, lookup: Lookup) -> Any:
+def _with_list(frame: DataFrame, lookup: Lookup) -> DataFrame:
     entries = [(entry.lower, entry.label) for entry in lookup.entries]
     text, label = lookup.text.name, lookup.outcome.name
     listed = frame.sparkSession.createDataFrame(entries, f"{text} string, {label} string")

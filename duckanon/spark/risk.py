@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from duckanon._core.common.arguments import refuse_unless
@@ -19,8 +20,8 @@ _WEIGHT = "_duckanon_weight"
 
 @public
 def individual_risk(
-    frame: Any,
-    cols: Any,
+    frame: DataFrame,
+    cols: Sequence[str],
     weight: str | None = None,
     population: float | None = None,
     household: str | None = None,
@@ -28,7 +29,7 @@ def individual_risk(
     method: str = "exact",
     nulls: str = "value",
     alpha: float = 1,
-) -> Any:
+) -> DataFrame:
     """Return every row with the probability that somebody who knows its columns finds the right person.
 
     Args:
@@ -76,7 +77,7 @@ def individual_risk(
     return joined.withColumn("household_risk", found).drop("_duckanon_found")
 
 
-def _refuse_weights(known: Any, weight: str | None) -> None:
+def _refuse_weights(known: DataFrame, weight: str | None) -> None:
     if weight is None:
         return
     value = column(weight).try_cast("double")
@@ -85,7 +86,9 @@ def _refuse_weights(known: Any, weight: str | None) -> None:
         raise ValueError("weight must name a column of positive numbers; got one that holds NULL or something else.")
 
 
-def _class_risks(records: Any, keys: list[str], has_people: bool, population: float | None, method: str) -> Any:
+def _class_risks(
+    records: DataFrame, keys: list[str], has_people: bool, population: float | None, method: str
+) -> DataFrame:
     """Return each class with its people, those for whom they stand, and its risk."""
     if has_people:  # a person has one weight, the largest of the rows'
         people = records.groupBy(*keys, _MEMBER).agg(F.max(_WEIGHT).alias(_WEIGHT))
@@ -106,7 +109,7 @@ def _class_risks(records: Any, keys: list[str], has_people: bool, population: fl
     return classes.withColumn("population_frequency", stands_for).withColumn("risk", F.expr(_RISK[method]))
 
 
-def _household_risks(records: Any, risks: Any, keys: list[str], has_people: bool) -> Any:
+def _household_risks(records: DataFrame, risks: DataFrame, keys: list[str], has_people: bool) -> DataFrame:
     """Return for each household the probability that at least one of its people is found.
 
     A person with several rows counts once, with the largest risk.

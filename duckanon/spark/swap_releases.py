@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
 
+from duckanon._core.common.declare import Options
 from duckanon._core.common.faces import face_of
 from duckanon._core.encoding.table_encoding import FEWEST_ROWS, ROWS_PER_COMPONENT, refuse_too_few
 from duckanon._methods.swap.components import principal_components
@@ -16,7 +16,7 @@ from duckanon._methods.swap.svd import swapped_block
 from duckanon.spark import blocks, plain_encoding, schemes
 from duckanon.spark.frames import ordered_columns, public
 from duckanon.spark.schemes import Surveyed
-from duckanon.spark.targets import target_called
+from duckanon.spark.targets import Target, target_called
 
 PART_ROWS = {"svd_swap": 200_000, "pica": 50_000}
 """Rows of a part: what an executor works on at a time."""
@@ -24,7 +24,7 @@ PART_ROWS = {"svd_swap": 200_000, "pica": 50_000}
 
 @face_of(SVD_SWAP, "spark")
 @public
-def svd_swap(frame: Any, given: dict[str, Any], *, to: str) -> Any:
+def svd_swap(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
     """Write new records with the same means, variances and correlations: each principal component is permuted.
 
     Components are those of the whole table; records are swapped inside blocks to which they are assigned at random, and
@@ -54,7 +54,7 @@ def svd_swap(frame: Any, given: dict[str, Any], *, to: str) -> Any:
 
 @face_of(PICA, "spark")
 @public
-def pica(frame: Any, given: dict[str, Any], *, to: str) -> Any:
+def pica(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
     """Write new records that keep nonlinear structure too: the independent components of clusters are permuted.
 
     Clusters are inside parts of similar records, each of which is checked. The search for a size works with a sample.
@@ -95,7 +95,7 @@ def pica(frame: Any, given: dict[str, Any], *, to: str) -> Any:
         return _written(survey, plain, blocks.made(parted, survey.schema, release), checks, target)
 
 
-def _surveyed(frame: Any, given: dict[str, Any]) -> Surveyed:
+def _surveyed(frame: DataFrame, given: Options) -> Surveyed:
     """Survey the columns of a call in the order of the table."""
     return schemes.surveyed(frame, ordered_columns(frame, given["cols"], at_least=2), None, given["k"], given)
 
@@ -104,7 +104,9 @@ def _fewest(rank: int) -> int:
     return max(FEWEST_ROWS, ROWS_PER_COMPONENT * rank)
 
 
-def _written(survey: Surveyed, plain: plain_encoding.Plain, released: Any, checks: str, target: Any) -> Any:
+def _written(
+    survey: Surveyed, plain: plain_encoding.Plain, released: DataFrame, checks: str, target: Target
+) -> DataFrame:
     """Write a release; a repair may have left rows out, but no more than half."""
     fewest = survey.rows // 2 if checks == "repair" else survey.rows
     return blocks.written(released, fewest, survey.rows, target, plain.refused)

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 from duckanon.spark.frames import column
@@ -23,7 +24,7 @@ _ORDER = "_duckanon_order"
 class Target:
     """The name of a release: a path, which has a slash, or a table of the catalog, all that Connect can rename."""
 
-    def __init__(self, session: Any, name: Any) -> None:
+    def __init__(self, session: SparkSession, name: object) -> None:
         if not isinstance(name, str) or not name:
             raise ValueError(f"to must be a path or the name of a table; got {name!r}.")
         self._session = session
@@ -44,7 +45,7 @@ class Target:
         if is_taken:
             raise ValueError("to must be new: there is something of that name, and it is not replaced.")
 
-    def draft(self, rows: Any) -> Any:
+    def draft(self, rows: DataFrame) -> DataFrame:
         """Write rows under a temporary name, and return them as read from there."""
         token = os.urandom(8).hex()
         if self._is_table:
@@ -56,7 +57,7 @@ class Target:
         rows.write.parquet(self._drafts[-1])
         return self._session.read.schema(rows.schema).parquet(self._drafts[-1])
 
-    def publish(self) -> Any:
+    def publish(self) -> DataFrame:
         """Publish the last draft as the release, and return it."""
         draft = self._drafts[-1]
         if self._is_table:
@@ -87,7 +88,7 @@ class Target:
 
 
 @contextmanager
-def target_called(session: Any, name: Any) -> Iterator[Target]:
+def target_called(session: SparkSession, name: object) -> Iterator[Target]:
     """Open a target, and delete what has not become a release, however it ends."""
     target = Target(session, name)
     try:
@@ -96,7 +97,7 @@ def target_called(session: Any, name: Any) -> Iterator[Target]:
         target.clear()
 
 
-def shuffled(rows: Any) -> Any:
+def shuffled(rows: DataFrame) -> DataFrame:
     """Return rows in an order that depends only on their values and a number that is not kept.
 
     A task that is run again puts its rows in the same places: with random numbers, some rows could be written twice and

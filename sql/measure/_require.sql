@@ -6,8 +6,8 @@ CREATE OR REPLACE MACRO anon._require(
 ) AS TABLE
 WITH _duckanon_verdict AS MATERIALIZED (
     SELECT *, list_position(['distance', 'ambiguity', 'uncertainty', 'exact_copies', 'unique_copies', 'near_copies',
-                             'class_size', 'membership', 'isolated_membership', 'k', 'correlation',
-                             'detectability'], promise) AS place
+                             'noisy_copies', 'rare_values', 'class_size', 'membership', 'isolated_membership', 'k',
+                             'correlation', 'detectability'], promise) AS place
     FROM anon._verdict(original, released, cols, reference, holdout, k, max_correlation_difference,
                        max_detectability_auc, hierarchies, draws, log, special, categories, derived, seed, person)
 ), _duckanon_decision AS MATERIALIZED (                -- a column of the filter below, so that it is always computed

@@ -17,8 +17,8 @@ WITH _duckanon_verdict_classes AS (                    -- two columns, so that n
 ), _duckanon_detectability AS (
     SELECT 'detectability' AS promise, auc AS measured, max_detectability_auc AS "limit",
            auc <= max_detectability_auc AS pass
-    FROM anon.detectability(original, released, cols, hierarchies := hierarchies, categories := categories,
-                            seed := seed)
+    FROM anon.detectability(original, released, cols, holdout := coalesce(holdout, reference),
+                            hierarchies := hierarchies, categories := categories, seed := seed)
     WHERE comparison = 'released'
 ), _duckanon_not_asked AS (
     SELECT NULL::VARCHAR AS promise, NULL::DOUBLE AS measured, NULL::DOUBLE AS "limit", NULL::BOOLEAN AS pass LIMIT 0

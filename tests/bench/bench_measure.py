@@ -61,7 +61,39 @@ def moments_and_ranks(con: Connection) -> None:
         np.corrcoef(np.stack([np.argsort(np.argsort(column)) for column in rows.T]))
 
 
+def twelve_months(people: int) -> Connection:
+    """Twelve releases of 50 classes, of which a fiftieth of the people change each month."""
+    con = duckanon.connect()
+    for month in range(12):
+        con.execute(
+            f"CREATE TABLE month_{month} AS SELECT i AS id, hash(i, CASE WHEN i % 50 <= {month} THEN {month} END) % 50 "
+            f"AS class, hash(i, 'value') % 20 AS value FROM range({people}) AS t(i) WHERE i % 50 != {month}"
+        ).fetchall()
+    return con
+
+
+MONTHS = [f"month_{month}" for month in range(12)]
+
+
+def lists_of_classes(con: Connection) -> None:
+    """Group people by their twelve classes, and nothing else."""
+    rows = " UNION ALL ".join(f"SELECT id, {place} AS month, class FROM {name}" for place, name in enumerate(MONTHS))
+    con.execute(
+        f"SELECT min(n) FROM (SELECT count(*) AS n FROM (SELECT list(class ORDER BY month) AS seen, "
+        f"list(month ORDER BY month) AS months FROM ({rows}) GROUP BY id) GROUP BY ALL)"
+    ).fetchall()
+
+
 TASKS = [
+    Task(
+        "joint_releases, 12 months",
+        [10**5, 10**6],
+        twelve_months,
+        ask(f"FROM anon.joint_releases({MONTHS}, ['class'], 'id', sensitive := 'value')"),
+        lists_of_classes,
+        "GROUP BY the list of classes",
+        1,
+    ),
     Task(
         "prediction_risk, 2,000 originals, 28 columns",
         [10**4, 10**5, 10**6],

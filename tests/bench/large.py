@@ -27,6 +27,7 @@ ROADS = {
     "generalize": {"cols": ["AGEP", "SEX", "SCHL", "PINCP"], "k": 10},
     "recode": {"cols": ["AGEP", "SEX", "SCHL", "PINCP"], "k": 10, "effort": "quick", "seed": 1},
     "microaggregate": {"cols": COLS, "k": 10, "seed": 1},
+    "synthesize": {"cols": [*COLS, "SEX", "SCHL"], "seed": 1},
     "pica": {"cols": [*COLS, "SEX", "SCHL"], "cluster_size": 300, "seed": 1},
 }
 MOST_IN_MEMORY = {"boxes": 10_000_000, "generalize": 10_000_000, "recode": 10_000_000, "microaggregate": 1_000_000}

@@ -218,7 +218,7 @@ ARGUMENTS = {  # of the functions that take more than a table and columns
     "pica_report": ", ['a', 'b'], basis := 'pca', clustering := 'bisect', seed := 1",
     "spectral_release": ", ['a', 'b'], seed := 1",
     "synthesize": ", ['a', 'b'], seed := 1",
-    "membership_audit": ", ['a', 'b'], method := 'data_shuffle', splits := 1, seed := 1",
+    "membership_audit": ", ['a', 'b'], method := 'data_shuffle', releases := 4, seed := 1",
     "spectral_rhs": ", ['a', 'b'], 2, seed := 1",
     "rhs": ", ['a', 'b'], 2, checks := 'off', seed := 1",
     "additive_noise": ", ['a', 'b'], seed := 1",

@@ -23,6 +23,8 @@ COLUMNS = {"one": "['x', 'y']", "two": "['x', 's']", "same": "['y', 'h']", "hole
 OF_COLUMNS = [
     "anon.additive_noise('{t}', {c}, nulls := 'category')",
     "anon.boxes('{t}', {c}, 2)",
+    "anon.audit_table('{t}', {c}, value := 'y')",
+    "anon.cell_rules('{t}', {c}, k := 2)",
     "anon.class_sizes('{t}', {c})",
     "anon.classifier_utility('{t}', '{t}', {c}, 'x')",
     "anon.compare_releases('{t}', {{'same': '{t}'}}, {c})",
@@ -47,6 +49,7 @@ OF_COLUMNS = [
     "anon.l_diversity_classes('{t}', {c}, 'h')",
     "anon.linkage_risk('{t}', '{t}', {c}, ['p'])",
     "anon.matching_attack('{t}', '{t}', {c})",
+    "anon.protect_table('{t}', {c}, k := 2)",
     "anon.membership_audit('{t}', {c})",
     "anon.microaggregate('{t}', {c}, 2)",
     "anon.optimal_uncertainty('{t}', {c}, 2)",

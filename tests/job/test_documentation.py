@@ -39,7 +39,7 @@ def test_the_page_is_true(folder: Path, capsys: pytest.CaptureFixture[str]) -> N
             commands += 1
         else:
             exec(example["code"], {})
-    assert commands == 6
+    assert commands == 7
     assert (folder / "second.parquet").exists()
 
 

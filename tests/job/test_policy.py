@@ -28,7 +28,7 @@ WRONG = {
     },
     'sex = "quasi_identifier"': {
         'sex = "quasi"': "line 12: columns.sex.role must be one of",
-        'sex = "numeric"': "line 12: columns.sex: numeric is for svd_swap, pica and spectral_release",
+        'sex = "numeric"': "line 12: columns.sex: numeric is for synthesize, spectral_release, svd_swap and pica",
         'sex = "person"': "line 12: columns must have at most one person",
         'sex = "pseudonym"': "line 12: columns.sex needs a key",
         'sex = { role = "free", pseudonym = true }': "line 12: columns.sex: pseudonym is for a person",

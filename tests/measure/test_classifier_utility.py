@@ -119,6 +119,20 @@ def test_detectability():
     assert found["noisy"] == 1  # digits give it away
 
 
+def test_copies_hide_among_their_own_people_only():
+    original, others = people(1000, 1), people(1000, 2)
+    found = {}
+    for name, holdout in (("own", None), ("others", others)):
+        rows = detectability(original, original, random=np.random.default_rng(1), holdout=holdout, folds=2)
+        found[name] = rows["auc"][0].as_py()
+        assert rows["rows_each"].to_pylist() == [1000, 500 if holdout is None else 1000]
+    assert found["own"] < 0.4
+    assert found["others"] == pytest.approx(0.5, abs=0.05)
+    moved = others.set_column(0, "age", pa.array(others["age"].to_numpy() + 40))
+    against = detectability(original, original, random=np.random.default_rng(1), holdout=moved, folds=2)
+    assert against["auc"].to_pylist() == pytest.approx([1, 1], abs=0.2)  # other people must be of the same population
+
+
 @pytest.mark.parametrize(
     ("target", "options", "message"),
     [

@@ -143,7 +143,7 @@ def test_sample_and_refusals():
     random = np.random.default_rng(2)
     rows, fresh = people(random, 600), people(random, 600)
     told = []
-    assert len(privacy_tests(rows, fresh, random, sample=100, replicates=50, tell=told.append)) == 6
+    assert len(privacy_tests(rows, fresh, random, sample=100, replicates=50, tell=told.append)) == 7
     assert told == sorted(told)
     assert told[-1] == 1
     with pytest.raises(ValueError, match="at least 20 original rows; got 5"):

@@ -1,6 +1,8 @@
-"""How new records compare with other people: `python -m tests.release.synthesis_quality --rows 3000 --seeds 1`.
+"""How new records compare with other people: `python -m tests.release.synthesis_quality --rows 3000 --seeds 4`.
 
 Members of a survey are released, and the release is compared with members and with as many people who are none.
+``--paired 24`` makes as many releases of 800 people, with and without 20 isolated ones, and attacks them; ``--picture
+map.svg`` draws the risk-utility map.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import argparse
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,15 +20,44 @@ from scipy.stats import ks_2samp
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from duckanon import spectral
+from duckanon import plot
 from duckanon._core.common.threads import one_thread
+from duckanon._measure.utility.classifiers import classifier_utility
+from duckanon._measure.utility.contradictions import contradictions
 from examples.surveys import _sample, find_data, income_survey, social_survey
+from tests.release.compared_methods import METHODS, is_number, nearest_row, plain
+from tests.release.made_surveys import household_survey, treatment_survey
 
-MEASURES = ["KS, median", "KS, largest", "Cramer's V", "AUC", "few", "copies", "seconds"]
+MEASURES = [
+    *(
+        "KS, median",
+        "KS, largest",
+        "Cramer's V",
+        "AUC",
+        "few",
+        "copies",
+        "broken",
+        "TSTR",
+        "seconds",
+        "nearest",
+        "error",
+    ),
+]
 """Median and largest distance of distributions, mean difference of Cramer's V, AUC against other people, share of
-number cells of one or two people, rows that copy a member beyond those of other people, processor seconds."""
+number cells of one or two people, rows that copy a member beyond those of other people, share of the rows that break
+the rule which is broken most, what models lose that are trained on the release and tested on other people (AUC or
+R squared), processor seconds, win rate of the nearest row in the paired attack and its standard error."""
+TARGETS = {
+    "Adult": "income",
+    "NHANES": "SBP",
+    "ACS": "WAGP",
+    "CASC": "FEDTAX",
+    "households": "wage",
+    "treatment": "pressure",
+    "incomes": "wage",
+    "social": "bmi",
+}
 _BINS = 8  # of numbers in Cramer's V
 _FEW_VALUES = 12
 
@@ -37,6 +69,8 @@ NHANES = """gender, race, marital, education, smoked100, age_years, WEIGHT, HEIG
 def surveys(rows: int, seed: int) -> Iterator[tuple[str, pa.Table, pa.Table, list[str] | None]]:
     """Give the name, the members, as many other people, and the numbers that are categories, of each survey."""
     made = [
+        ("households", household_survey(2 * rows, seed), None),
+        ("treatment", treatment_survey(2 * rows, seed), None),
         ("incomes", income_survey(2 * rows, seed), None),
         ("social", social_survey(2 * rows, seed), None),
     ]
@@ -44,6 +78,7 @@ def surveys(rows: int, seed: int) -> Iterator[tuple[str, pa.Table, pa.Table, lis
         ("Adult", "adult.csv", "*", None),
         ("NHANES", "nhanes.parquet", NHANES, None),
         ("ACS", "acs_pums_2024_workers.parquet", "* EXCLUDE (PWGTP, ESR, PUMA)", CODES),
+        ("CASC", "CASCrefmicrodata.csv", "*", None),
     ):
         if (path := find_data(file)) is not None:
             made.append((name, _sample(path, columns, 2 * rows, seed), codes))
@@ -51,64 +86,6 @@ def surveys(rows: int, seed: int) -> Iterator[tuple[str, pa.Table, pa.Table, lis
         order = np.random.default_rng(seed).permutation(table.num_rows)
         half = min(rows, len(order) // 2)
         yield name, table.take(pa.array(order[:half])), table.take(pa.array(order[half : 2 * half])), codes
-
-
-def plain(table: pa.Table, like: pa.Table) -> list[np.ndarray]:
-    """Take columns as numbers, NaN for NULL; texts as the codes that another table gives them, -1 for others."""
-    found = []
-    for name in like.column_names:
-        column = table.column(name)
-        if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-            values = np.array([np.nan if one is None else float(one) for one in column.to_pylist()])
-            found.append(np.round(values, 6))
-        else:
-            codes = {value: code for code, value in enumerate(sorted(set(like.column(name).to_pylist()), key=str))}
-            found.append(np.array([codes.get(value, -1) for value in column.to_pylist()], float))
-    return found
-
-
-def is_number(table: pa.Table, name: str, codes: list[str] | None) -> bool:
-    type_ = table.schema.field(name).type
-    return (pa.types.is_integer(type_) or pa.types.is_floating(type_)) and name not in (codes or [])
-
-
-def sequential_cart(members: pa.Table, codes: list[str] | None, seed: int, leaf: int = 5) -> pa.Table:
-    """Draw each column from the leaves of a tree on the columns before, as synthpop does: people's own values."""
-    random = np.random.default_rng(seed)
-    rows = members.num_rows
-    columns = plain(members, members)
-    taken = [random.integers(0, rows, rows)]
-    for place, name in enumerate(members.column_names[1:], 1):
-        features = np.column_stack([np.nan_to_num(one, nan=-9.0) for one in columns[:place]])
-        new = np.column_stack(
-            [np.nan_to_num(one, nan=-9.0)[rows_of] for one, rows_of in zip(columns[:place], taken, strict=True)]
-        )
-        target = np.nan_to_num(columns[place], nan=-9.0)
-        is_wide = len(np.unique(target)) > 50 or is_number(members, name, codes)
-        tree = (DecisionTreeRegressor if is_wide else DecisionTreeClassifier)(min_samples_leaf=leaf, random_state=seed)
-        tree.fit(features, target)
-        leaves, wanted = tree.apply(features), tree.apply(new)
-        order = np.argsort(leaves, kind="stable")
-        starts = np.searchsorted(leaves[order], wanted, "left")
-        sizes = np.searchsorted(leaves[order], wanted, "right") - starts
-        taken.append(order[starts + (random.random(rows) * sizes).astype(int)])
-    names = members.column_names
-    return pa.table({name: members.column(name).take(pa.array(one)) for name, one in zip(names, taken, strict=True)})
-
-
-def spectral_options(codes: list[str] | None) -> dict[str, Any]:
-    return {"nulls": "category", **({"categories": codes} if codes else {})}
-
-
-METHODS: dict[str, Callable[[pa.Table, list[str] | None, int], pa.Table]] = {
-    "synthesize": lambda table, codes, seed: spectral.synthesize(
-        table, seed=seed, **spectral_options(codes)
-    ).read_all(),
-    "spectral_release": lambda table, codes, seed: spectral.spectral_release(
-        table, seed=seed, **spectral_options(codes)
-    ).read_all(),
-    "sequential CART": sequential_cart,
-}
 
 
 def binned(columns: list[np.ndarray], like: list[np.ndarray]) -> list[np.ndarray]:
@@ -170,35 +147,106 @@ def measured(members: pa.Table, others: pa.Table, released: pa.Table, codes: lis
     return [float(np.median(distances)), max(distances), float(difference), auc, float(np.mean(cells)), float(copies)]
 
 
+def broken(members: pa.Table, others: pa.Table, released: pa.Table, codes: list[str] | None) -> float:
+    """Return the share of the rows that break a rule beyond that of other people, of the rule where it is largest."""
+    of_release, of_others = (
+        {
+            row["rule"]: row["broken_fraction"] or 0.0
+            for row in contradictions(members, table, k=10, special="auto", categories=codes).to_pylist()
+        }
+        for table in (released, others)
+    )
+    return max((max(0.0, share - of_others[rule]) for rule, share in of_release.items()), default=0.0)
+
+
+def lost(members: pa.Table, others: pa.Table, released: pa.Table, target: str) -> float:
+    """Return what boosted trees lose that are trained on the release and tested on other people."""
+    found = classifier_utility(members, released, target, random=np.random.default_rng(1), holdout=others).to_pylist()
+    return -next(
+        row["difference"] for row in found if row["model"] == "boosted_trees" and row["measure"] in ("auc", "r2")
+    )
+
+
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=3000)
-    parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--only", default="", help="surveys whose name contains this")
+    parser.add_argument("--seeds", type=int, default=1, help="of synthesize; the other methods have one")
+    parser.add_argument("--paired", type=int, default=0, help="releases of the paired attack, an even number")
+    parser.add_argument("--only", default="", help="surveys whose name contains one of these, with commas between")
     parser.add_argument("--method", default="", help="methods whose name contains this")
+    parser.add_argument("--picture", default="", help="the file of the risk-utility map")
     given = parser.parse_args()
     print("| " + " | ".join(["survey", "release", *MEASURES]) + " |")
     print("| --- | --- |" + " --- |" * len(MEASURES))
+    points: list[dict[str, Any]] = []
     for name, members, others, codes in surveys(given.rows, 1):
-        if given.only not in name:
+        if not any(part in name for part in given.only.split(",")):
             continue
         for method, release in METHODS.items():
             if given.method not in method:
                 continue
-            found = []
-            for seed in range(1, given.seeds + 1):
-                start = time.process_time()
-                try:
-                    released = release(members, codes, seed)
-                except ValueError as refusal:
-                    print(f"| {name} | {method} | {refusal} |", flush=True)
-                    break
-                seconds = time.process_time() - start
-                found.append([*measured(members, others, released, codes), seconds])
-            if found:
-                cells = " | ".join(f"{one:.3f}" for one in np.mean(found, axis=0))
-                print(f"| {name} | {method} | {cells} |", flush=True)
+            try:
+                found = [
+                    _measured(release, members, others, codes, TARGETS[name], seed)
+                    for seed in range(1, (given.seeds if method == "synthesize" else 1) + 1)
+                ]
+                risk = nearest_row(method, members, codes, given.paired) if given.paired else (np.nan, np.nan)
+            except ValueError as refusal:
+                print(f"| {name} | {method} | {refusal} |", flush=True)
+                continue
+            means = [*np.mean(found, axis=0), *risk]
+            print(f"| {name} | {method} | " + " | ".join(f"{one:.3f}" for one in means) + " |", flush=True)
+            points += _points(name, method, means)
+    if given.picture:
+        draw(points, given.picture)
+
+
+def _measured(
+    release: Callable[[pa.Table, list[str] | None, int], pa.Table],
+    members: pa.Table,
+    others: pa.Table,
+    codes: list[str] | None,
+    target: str,
+    seed: int,
+) -> list[float]:
+    """Release the members and measure what `MEASURES` names, but for the paired attack."""
+    start = time.process_time()
+    released = release(members, codes, seed)
+    seconds = time.process_time() - start
+    with one_thread():
+        loss = lost(members, others, released, target)
+    return [*measured(members, others, released, codes), broken(members, others, released, codes), loss, seconds]
+
+
+def _points(survey: str, method: str, means: list[float]) -> list[dict[str, Any]]:
+    """Give the rows that `duckanon.plot.risk_utility` draws: the paired attack, and the AUC against other people."""
+    of = dict(zip(MEASURES, means, strict=True))
+    shown = {"survey": survey, "release": method}
+    return [
+        {
+            **shown,
+            "kind": "privacy",
+            "measure": "win rate of the nearest row",
+            "value": of["nearest"],
+            "pass": not of["few"],
+        },
+        {**shown, "kind": "utility", "measure": "AUC against other people", "value": of["AUC"], "pass": None},
+    ]
+
+
+def draw(points: list[dict[str, Any]], file: str) -> None:
+    """Draw the means over surveys as a risk-utility map; a cross is a release with values of one or two people."""
+    rows = []
+    for method in dict.fromkeys(row["release"] for row in points):
+        for measure in dict.fromkeys(row["measure"] for row in points):
+            chosen = [row for row in points if (row["release"], row["measure"]) == (method, measure)]
+            value = float(np.mean([row["value"] for row in chosen]))
+            passed = all(row["pass"] for row in chosen) if chosen[0]["kind"] == "privacy" else None
+            rows.append({**chosen[0], "value": value, "pass": passed})
+    figure = plot.risk_utility(pa.Table.from_pylist(rows), *dict.fromkeys(row["measure"] for row in points))
+    described = "Methods by how often the nearest row gives an isolated person away, and the AUC against other people."
+    Path(file).write_text(plot.svg(figure, "Risk and utility of new records", described, background="white"), "utf-8")
 
 
 if __name__ == "__main__":

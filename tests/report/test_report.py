@@ -119,8 +119,23 @@ def test_a_promise_without_an_answer_is_not_kept(run: Run) -> None:
     assert "1 promise is broken" in report.html(changed(run, promises=unknown), run[1])
 
 
-def test_a_kept_promise_is_said_to_be(run: Run) -> None:
-    assert Page(report.html(*run)).all("h2")[0][1] == "✓ Released"
+def test_a_kept_promise_is_said_to_be_where_nothing_lies_below_it(run: Run) -> None:
+    """A column that the policy declares free and that leaves fewer than k people turns the headline amber."""
+    table = copy.deepcopy(run[0]["tables"][0])
+    for row in table["measures"]["prediction"]:
+        row["passed"] = True
+    for row in table["measures"]["narrowing"]:
+        row["k"] = 10_000
+    assert Page(report.html(record(table), run[1])).all("h2")[0][1] == "✓ Released"
+    free = table["measures"]["narrowing"][0]
+    free["k"] = 1
+    next(column for column in table["columns"] if column["name"] == free["kept"])["role"] = "free"
+    page = Page(report.html(record(table), run[1]))
+    assert page.all("h2")[0][1] == "! Released, and somebody has to decide: 1 caveat"
+    caveat = next(text for _, text in page.all("li") if "declares free" in text)
+    assert f"{free['kept']} too, which the policy declares free, finds as few as 1 person; k is" in caveat
+    table["measures"]["prediction"][0]["passed"] = False
+    assert "2 caveats" in Page(report.html(record(table), run[1])).all("h2")[0][1]
     dry = Page(report.html(run[0] | {"outcome": "dry run"}, run[1]))
     assert dry.all("h2")[0][1] == "Dry run: nothing was written"
 
@@ -167,6 +182,7 @@ def test_an_empty_release_has_a_report(con: duckdb.DuckDBPyConnection) -> None:
         ("boxes", "anon.boxes('people', ['age', 'income'], 10, keep := ['occupation'])"),
         ("microaggregate", "anon.microaggregate('people', ['age', 'income'], 10, keep := ['occupation'])"),
         ("svd_swap", "anon.svd_swap('people', ['age', 'sex', 'income', 'occupation'], seed := 1)"),
+        ("synthesize", "anon.synthesize('people', ['age', 'sex', 'income', 'occupation'], seed := 1)"),
         ("spectral_release", "anon.spectral_release('people', ['age', 'sex', 'income', 'occupation'], seed := 1)"),
     ],
 )
@@ -187,7 +203,7 @@ def test_every_method_has_a_report(method: str, call: str, con: duckdb.DuckDBPyC
         next(column for column in table["columns"] if column["name"] == "income")["role"] = "quasi_identifier"
     table["measures"] = report.measured(con, "people", "released", table, "others")
     classes = table["measures"]["classes"]
-    assert (classes["after"] is None) == (method in ("svd_swap", "spectral_release"))
+    assert (classes["after"] is None) == (method in ("svd_swap", "spectral_release", "synthesize"))
     if classes["after"]:
         assert classes["after"]["smallest"] >= 10
     assert len(table["measures"]["utility"]["columns"]) >= 3

@@ -1,4 +1,4 @@
-"""`spectral_release`, `svd_swap` and `pica`: what comes out is counted by SQL, and compared with the same in memory."""
+"""New records on Spark, by all four methods: counted by SQL, and compared with the same in memory."""
 
 from __future__ import annotations
 
@@ -95,6 +95,34 @@ def test_spectral_release(patients: Any, people: duckdb.DuckDBPyConnection, tmp_
 
 
 @pytest.mark.usefixtures("small_parts")
+def test_synthesize(patients: Any, people: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    """Values are counted over the whole table; people of several rows are one person each."""
+    from duckanon import spark
+
+    for person, counted in ((None, "*"), ("patient", "DISTINCT patient")):
+        to = tmp_path / str(person)
+        released = spark.synthesize(patients, COLS, nulls="category", person=person, to=str(to))
+        assert released.dtypes == patients.select(*COLS).dtypes
+        read(people, to)
+        assert people.execute("SELECT count(*), max(income) < 2000000 FROM released").fetchall() == [(6000, True)]
+        for name, least in {"age": 3, "income": 3, "extra": 3, "total": 3, "sex": 10, "town": 10, "seen": 3}.items():
+            few = people.execute(f"""
+                SELECT count(*) FROM released WHERE {name} IN
+                (SELECT {name} FROM patients GROUP BY {name} HAVING count({counted}) < {least})""").fetchall()
+            assert (name, few) == (name, [(0,)])
+        if person is None:
+            numbers = ["age", "income", "extra"]
+            assert max(distances(people, "released", numbers)) < 0.02
+            before, after, off, sums = people.execute("""
+                SELECT (SELECT corr(age, ln(1 + income)) FROM patients), corr(age, ln(1 + income)),
+                       abs(avg((income = 0)::INTEGER) - (SELECT avg((income = 0)::INTEGER) FROM patients)),
+                       avg((abs(total - income - extra) > 50)::INTEGER) FROM released""").fetchall()[0]
+            assert abs(before - after) < 0.05
+            assert off < 0.01
+            assert sums < 0.01
+
+
+@pytest.mark.usefixtures("small_parts")
 def test_who_knows_everybody_but_one(patients: Any, people: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     """Counts of towns less those of the others are the town of the last one, unless some people are kept out."""
     from duckanon import spark
@@ -178,6 +206,8 @@ def test_a_size_that_is_looked_for(patients: Any, tmp_path: Path, name: str, opt
     ("name", "options", "sentence"),
     [
         ("spectral_release", {"by": ["sex"]}, "by must be None here"),
+        ("synthesize", {"by": ["sex"]}, "by must be None here"),
+        ("synthesize", {"leaf": 4000}, "at least 8,000 rows are needed; got 6,000"),
         ("spectral_release", {"seed": 1}, "seed must be None here"),
         ("spectral_release", {"k": 1}, "k must be a whole number of at least 2"),
         ("spectral_release", {"keep_out": 2000}, "at least 8,000 rows are needed; got 6,000"),

@@ -183,6 +183,9 @@ class Report(Function):
     # whether a released table may hold labels, whose meanings are read from the original and from ``hierarchies`` and
     # given to the algorithm as ``meanings`` in their place; those of several ``releases`` by their names
     reads_labels: bool = False
+    # whether several tables that come as one have the same columns, which are stacked then; ``_duckanon_release`` is
+    # the place of a row's table, and the algorithm takes the names of the tables
+    stacks_columns: bool = False
     # the parameter that names the column which identifies rows, where rows without one travel with their number in the
     # table, as ``_duckanon_number``
     row_key: str | None = None

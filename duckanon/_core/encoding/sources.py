@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -73,7 +73,20 @@ class Source:
             self._spool.cleanup()
 
 
-def open_source(source: object, cols: Sequence[str] | None = None) -> Source:
+Readable: TypeAlias = (
+    Source
+    | pa.Table
+    | pa.RecordBatch
+    | ds.Dataset
+    | pa.RecordBatchReader
+    | str
+    | os.PathLike[str]
+    | Callable[[], pa.RecordBatchReader | pa.Table | Iterable[pa.RecordBatch]]
+)
+"""Whatever `open_source` can read."""
+
+
+def open_source(source: Readable, cols: Sequence[str] | None = None) -> Source:
     """Make a source of whatever holds a table.
 
     Args:
@@ -94,7 +107,7 @@ def open_source(source: object, cols: Sequence[str] | None = None) -> Source:
 
 
 @contextmanager
-def opened_source(source: object, cols: Sequence[str] | None = None) -> Iterator[Source]:
+def opened_source(source: Readable, cols: Sequence[str] | None = None) -> Iterator[Source]:
     """Open a source as `open_source` does, and close it in the end unless it was open already."""
     opened = open_source(source, cols)
     try:
@@ -107,7 +120,7 @@ def opened_source(source: object, cols: Sequence[str] | None = None) -> Iterator
 _Opened = tuple[pa.Schema, int | None, Callable[[], Iterable[pa.RecordBatch]], Any]
 
 
-def _opened(source: Any, cols: Sequence[str] | None) -> _Opened:
+def _opened(source: Readable, cols: Sequence[str] | None) -> _Opened:
     wanted = None if cols is None else list(dict.fromkeys(cols))
     if isinstance(source, Source):
         return source.schema, source.rows, source._read, source._spool

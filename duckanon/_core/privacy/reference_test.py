@@ -18,7 +18,9 @@ from duckanon._core.privacy.copy_rates import Rate
 from duckanon._core.privacy.densities import rarity_by_density
 from duckanon._core.privacy.equal_rows import distinct_rows, known_codes
 from duckanon._core.privacy.membership import distance_scores, isolated_membership, membership
+from duckanon._core.privacy.noisy_copies import Coded, noisy_copies
 from duckanon._core.privacy.prediction import Measures, measures, widened
+from duckanon._core.privacy.rare_values import ColumnCodes, rare_values
 from duckanon._core.privacy.rarity import rarity_of
 from duckanon._core.privacy.shifts import LIMITS, PrivacyTest, measure_test
 from duckanon._core.privacy.unique_copies import unique_copies
@@ -48,6 +50,9 @@ def privacy_tests(
     cells: ReleasedCells | None = None,
     groups: Sequence[slice] | None = None,
     class_size: float | None = None,
+    rounded: npt.ArrayLike | None = None,
+    plain: Sequence[Coded] = (),
+    columns: Sequence[ColumnCodes] = (),
 ) -> list[PrivacyTest]:
     """Test whether a release tells more about the originals than a reference sample would, on comparable scales.
 
@@ -81,6 +86,10 @@ def privacy_tests(
         cells: Of a coarse release: what its rows hold; ``released`` then has the means of that.
         groups: The matrix columns of each column of the table; None: each is one by itself.
         class_size: What `smallest_class` found, where ``released`` is a sample of the rows: a sample breaks classes.
+        rounded: The release, its numbers rounded to the digits of the originals, in which copies are looked for; None:
+            it has no others.
+        plain: The same tables in other encodings, in which noisy copies are looked for too.
+        columns: The values of each column, in which those of single people are looked for; of a coarse release none.
     """
     rows, release = np.asarray(original, np.float64), np.asarray(released, np.float64)
     others, apart = (None if table is None else np.asarray(table, np.float64) for table in (reference, holdout))
@@ -107,13 +116,19 @@ def privacy_tests(
     smallest = smallest_class(rows, release) if class_size is None else class_size
     if cells is None and smallest is not None:
         tests[-1] = PrivacyTest("class_size", smallest, k, k, smallest >= k)  # uncertainty, the last one, is 0 for all
-    tests += _equal_row_tests(rows, release, others, release_parts, size, random, cells, groups)
+    exact = release if rounded is None or cells is not None else np.asarray(rounded, np.float64)
+    tests += _equal_row_tests(rows, exact, others, release_parts, size, random, cells, groups)
     tests.append(_rate_test("near_copies", copy_rates.near_copies(distances, splits, _OVERLAPPING)))
+    outsiders = others if apart is None else apart
+    if cells is None and smallest is None:  # the centres of classes are near to those whom they stand for
+        codings = [Coded(rows, exact, outsiders), *plain]
+        tests.append(_rate_test("noisy_copies", noisy_copies(codings, random, _CONFIDENCE)))
+    if columns:
+        tests.append(_rate_test("rare_values", rare_values(columns, random, _CONFIDENCE)))
     releases = [release, *(np.asarray(draw, np.float64) for draw, _ in draws)]
     if apart is not None:
         scores = distance_scores(rows[looked_at], releases), distance_scores(apart, releases)
         tests.append(_rate_test("membership", membership(*scores, _CERTAIN)))
-    outsiders = others if apart is None else apart
     if outsiders is not None and isolated and cells is None:
         found = isolated_membership(rows, outsiders, releases, random, _EITHER, most=len(looked_at))
         tests.append(_rate_test("isolated_membership", found))

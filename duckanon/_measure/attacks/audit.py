@@ -9,14 +9,15 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arguments import checked_by, generator, refuse_unless
-from duckanon._core.common.arrays import Ints, Matrix, sampled_rows
+from duckanon._core.common.arrays import Ints, sampled_rows
 from duckanon._core.common.declare import report_rows
 from duckanon._core.common.imports import imported
 from duckanon._core.common.rules import IN_SQL, OneOf
 from duckanon._core.encoding.measurement_encoding import measured_encoding
+from duckanon._core.encoding.pairs import paired
 from duckanon._core.encoding.table_encoding import FEWEST_ROWS
-from duckanon._core.privacy.audit import LIMIT, audits
 from duckanon._measure.attacks.declared import AUDITED, MEMBERSHIP_AUDIT
+from duckanon._measure.attacks.paired import PASS, TOLERANCE, WORST_TOLERANCE, Released, paired_findings, query_codes
 from duckanon._methods.baselines import declared as baselines
 from duckanon._methods.swap import declared as swap
 from duckanon._methods.synthesize import declared as synthesize
@@ -37,7 +38,8 @@ def membership_audit(
     *,
     method: str,
     options: Mapping[str, Any] | None,
-    splits: int,
+    releases: int,
+    people: int,
     max_rows: int,
     log: list[str] | None,
     special: Any,
@@ -45,39 +47,49 @@ def membership_audit(
     derived: str,
     seed: int | None,
 ) -> pa.Table:
-    """Release random halves of a table, and tell whether isolated people are nearer to releases that they are part of.
+    """Release a table with and without isolated people, and tell how well an attacker knows who is part of which.
 
-    `log`, `special` and `categories` are the release's own too, where it has these options. A row is a scale of
-    :func:`duckanon._core.privacy.audit.audits`.
+    `log`, `special` and `categories` are the release's own too, where it has these options. A row is an attack of
+    :func:`duckanon._measure.attacks.paired.paired_findings`.
     """
     random = generator(seed)
     rows = 0 if table is None else table.num_rows
     if table is None or rows < 2 * FEWEST_ROWS:
-        raise ValueError(
-            f"an audit releases halves of at least {FEWEST_ROWS} rows, so it needs {2 * FEWEST_ROWS}; got {rows}."
-        )
+        raise ValueError(f"an audit needs at least {2 * FEWEST_ROWS} rows; got {rows}.")
+    if 4 * people > rows:
+        raise ValueError(f"people must be at most a quarter of the rows, {rows // 4}; got {people}.")
     if rows > max_rows:
         table = table.take(pa.array(sampled_rows(max_rows, rows, random)))
     encoding = measured_encoding(table, log, special, categories, derived)
-    points = encoding.matrix(table)
     make = _maker(method, table.column_names, options or {}, {"log": log, "special": special, "categories": categories})
 
-    def release(places: Ints, draw: np.random.Generator) -> Matrix:
+    def release(places: Ints, draw: np.random.Generator) -> Released:
         made = make(table.take(pa.array(places)), seed=int(draw.integers(2**31)))
-        return encoding.matrix(made.read_all().select(table.column_names))
+        released = made.read_all().select(table.column_names)
+        people_codes, codes = query_codes(paired(table, released))
+        return Released(encoding.matrix(released), codes, people_codes)
 
+    points = encoding.matrix(table)
+    found = paired_findings(points, table.num_columns, release, people=people, releases=releases, random=random)
     return report_rows(
         [
             {
-                "scale": scale,
-                "people": audit.people,
-                "releases": 2 * splits,
-                "win_rate": audit.win_rate,
-                "standard_error": audit.standard_error,
-                "tolerance": LIMIT,
-                "pass": audit.passed,
+                "attack": finding.attack,
+                "scale": finding.scale,
+                "people": len(finding.rates),
+                "releases": releases,
+                "win_rate": finding.mean,
+                "standard_error": finding.standard_error,
+                "win_rate_bound": finding.bounds[1],
+                "tolerance": TOLERANCE,
+                "worst_rate": finding.worst,
+                "worst_standard_error": finding.worst_standard_error,
+                "worst_bound": finding.worst_bound,
+                "worst_tolerance": WORST_TOLERANCE,
+                "pass": finding.answer == PASS,
+                "answer": finding.answer,
             }
-            for scale, audit in audits(points, release, splits=splits, seed=random).items()
+            for finding in found
         ],
         MEMBERSHIP_AUDIT.schema,
     )

@@ -10,7 +10,7 @@ from duckanon._core.common.rules import ColumnName, ColumnNames, MapOf, Number, 
 from duckanon._measure.comparison import columns, comparison
 from duckanon._measure.parameters import COLS, CONTROL, DERIVED, HIERARCHIES, NEAREST, PAIR, coding
 
-AUDITED = ("svd_swap", "pica", "spectral_release", "copula_synthesize", "data_shuffle", "additive_noise")
+AUDITED = ("svd_swap", "pica", "spectral_release", "synthesize", "copula_synthesize", "data_shuffle", "additive_noise")
 """The releases that `anon.membership_audit` can make."""
 
 _RISK = columns(pa.float64(), "success", "control_success", "naive_success", "risk", "risk_lower", "risk_upper")
@@ -21,6 +21,11 @@ def _key_is_no_col(given: Options) -> str | None:
     if (given["key"] or "").lower() in (name.lower() for name in given["cols"]):
         return f"key must not be one of cols; got {given['key']}."
     return None
+
+
+def _releases_are_pairs(given: Options) -> str | None:
+    """Refuse an odd number of releases: the second of each two holds those whom the first does not."""
+    return f"releases must be an even number; got {given['releases']}." if given["releases"] % 2 else None
 
 
 def _secrets_are_unknown(given: Options) -> str | None:
@@ -108,8 +113,7 @@ MEMBERSHIP_AUDIT = Report(
     name="membership_audit",
     algorithm="duckanon._measure.attacks.audit:membership_audit",
     stage="measure",
-    summary="Whether releases by a method come nearer to isolated people who are part of them than to those who are "
-    "not.",
+    summary="How well an attacker tells releases with an isolated person from releases without, by a method.",
     parameters=(
         TBL,
         COLS.having(meaning="The columns to release and to measure distances by"),
@@ -120,12 +124,20 @@ MEMBERSHIP_AUDIT = Report(
             "Options of `method`. Its own checks are off, so that a release that they would refuse is measured too",
             None,
         ),
-        Parameter("splits", Whole(1), "How often to halve the table at random; each half is released", 5),
+        Parameter(
+            "releases",
+            Whole(4),
+            "How many releases to make, an even number: each holds a random half of the people who are looked for. The "
+            "audit takes as long as that many releases",
+            40,
+        ),
+        Parameter("people", Whole(2), "How many of the most isolated 5 % of the people to look for", 20),
         Parameter(
             "max_rows",
-            Whole(400),  # halves of `table_encoding.FEWEST_ROWS`
-            "A larger table is audited on this many random rows",
-            10_000,
+            Whole(400),  # releases of `table_encoding.FEWEST_ROWS` at least
+            "A larger table is audited on this many random rows. One person weighs more in a small table, so that less "
+            "is hidden",
+            2_000,
         ),
         LOG,
         SPECIAL,
@@ -136,12 +148,15 @@ MEMBERSHIP_AUDIT = Report(
         ),
         SEED,
     ),
+    checks=(_releases_are_pairs,),
     schema=pa.schema(
         [
-            ("scale", pa.string()),
+            *columns(pa.string(), "attack", "scale"),
             *columns(pa.int64(), "people", "releases"),
-            *columns(pa.float64(), "win_rate", "standard_error", "tolerance"),
+            *columns(pa.float64(), "win_rate", "standard_error", "win_rate_bound", "tolerance"),
+            *columns(pa.float64(), "worst_rate", "worst_standard_error", "worst_bound", "worst_tolerance"),
             ("pass", pa.bool_()),
+            ("answer", pa.string()),
         ]
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +15,9 @@ from duckanon._core.common.arrays import Floats, Matrix
 from duckanon._core.encoding.aligned import Coding, Measured, aligned, both_there, encoded
 from duckanon._core.encoding.pairs import plain
 from duckanon._measure.coarse.coarse_columns import ReadColumn, is_coarse, read_column, with_sets
-from duckanon._measure.queries.labels import Meanings, is_text, meanings_of
+from duckanon._measure.queries.labels import MeaningRow, Meanings, is_text, meanings_of
 
-MeaningRows = Sequence[Mapping[str, Any]] | None  # the rows of `anon._label_meanings` for a release
+MeaningRows: TypeAlias = Sequence[MeaningRow] | None  # the rows of `anon._label_meanings` for a release
 
 RELEASE = "_duckanon_release"
 """The column that names the release of a row where several are stacked (`duckanon._bridge.measured_tables`)."""

@@ -55,10 +55,7 @@ def classifier_utility(
         raise ValueError(f'the original table has no column "{target}"; name the column to predict.')
     if original.num_columns < 2:
         raise ValueError(f'there is no column beside "{target}" to predict it by; name more columns.')
-    known = original
-    if holdout is not None:
-        paired(original, holdout)  # names what does not match
-        known = pa.concat_tables([original, holdout.select(original.column_names)], promote_options="permissive")
+    known = _with_others(original, holdout)
     pairs = coded(paired(known, released), known.schema, special, categories)
     aim, usable, released_usable = _target(next(column for column in pairs if column.name == target))
     inside, outside = usable[usable < original.num_rows], usable[usable >= original.num_rows]
@@ -88,6 +85,14 @@ def classifier_utility(
     measured = dict(zip(names, zip(*rows, strict=True), strict=True))
     sizes = {"train_rows": [size] * len(rows), "test_rows": [len(test)] * len(rows)}
     return report({**measured, **sizes}, CLASSIFIER_UTILITY.schema)
+
+
+def _with_others(original: pa.Table, others: pa.Table | None) -> pa.Table:
+    """Append other people to the original's, if there are any."""
+    if others is None:
+        return original
+    paired(original, others)  # names what does not match
+    return pa.concat_tables([original, others.select(original.column_names)], promote_options="permissive")
 
 
 def _target(aim: Pair) -> tuple[Pair, Ints, Ints]:
@@ -137,38 +142,48 @@ def detectability(
     released: pa.Table,
     *,
     random: np.random.Generator,
+    holdout: pa.Table | None = None,
     categories: Sequence[str] | None = (),
     max_rows: int = 20_000,
     folds: int = 5,
     halves: bool = True,
 ) -> pa.Table:
-    """Measure how well boosted trees tell released rows from original ones.
+    """Measure how well boosted trees tell released rows from people's.
 
     .5 means that nothing tells them apart. The trees also see how many decimals each number has: an unrounded release
-    is told from its rounded original every time. A release that holds rows of the original verbatim can come out below
-    .5: a tree that has learnt one of the two equal rows is wrong about the other. Trees find special values by
-    themselves.
+    is told from its rounded original every time. Trees find special values by themselves.
+
+    Without `holdout`, people whom the release was not made from, released rows are compared with the original's. Then
+    a release that holds people's rows or values comes out too low, even below .5: a tree that has learnt one of two
+    equal rows is wrong about the other. Other people have no copies in the release.
 
     Returns:
         The mean area under the ROC curve over the folds, its standard error, and how many rows of each table were
-        used; ``released`` against the original, and as ``reference`` one random half of the original against the
-        other, which is about .5.
+        used; ``released`` against other people (without them: the original), and as ``reference``, which is about .5,
+        the original against other people (one random half of the original against the other).
     """
-    least = min(original.num_rows, released.num_rows)
-    pairs = coded(paired(original, released), original.schema, "off", categories)
+    people = original if holdout is None else holdout
+    known = _with_others(original, holdout)
+    pairs = coded(paired(known, released), known.schema, "off", categories)
+    least = min(people.num_rows, released.num_rows)
     if least < 2 * folds or max_rows < 2 * folds:
         raise ValueError(
             f"both tables and max_rows must have at least {2 * folds} rows for {folds} folds; "
-            f"got {original.num_rows}, {released.num_rows} and {max_rows}."
+            f"got {people.num_rows}, {released.num_rows} and {max_rows}."
         )
     size = min(least, max_rows)
-    order = random.permutation(original.num_rows)
+    order = known.num_rows - people.num_rows + random.permutation(people.num_rows)
     first, second = learners.features(pairs, order[:size], random.permutation(released.num_rows)[:size])
     sides = [learners.with_decimals(pairs, side.trees) for side in (first, second)]
     rows = [("released", *_told_apart(sides[0], sides[1], first.categorical, folds, random), size)]
-    half = min(size, original.num_rows // 2)
+    if holdout is None:
+        half = min(size, original.num_rows // 2)
+        compared = order[: 2 * half]
+    else:
+        half = min(original.num_rows, len(order), max_rows)
+        compared = np.concatenate([order[:half], random.permutation(original.num_rows)[:half]])
     if halves and half >= folds:
-        whole, _ = learners.features(pairs, order[: 2 * half], np.arange(1))
+        whole, _ = learners.features(pairs, compared, np.arange(1))
         rest = learners.with_decimals(pairs, whole.trees)
         rows.append(("reference", *_told_apart(rest[:half], rest[half:], whole.categorical, folds, random), half))
     names = ("comparison", "auc", "standard_error", "rows_each")

@@ -118,9 +118,19 @@ CLASSIFIER_UTILITY = comparison(
 DETECTABILITY = comparison(
     name="detectability",
     algorithm="duckanon._measure.utility.utility_measures:detectability",
-    summary="How well boosted trees tell released rows from original ones.",
-    parameters=(COLS, HIERARCHIES, _CATEGORIES, SEED),
+    summary="How well boosted trees tell released rows from those of people.",
+    parameters=(
+        COLS,
+        HOLDOUT.having(
+            meaning="Other people, to tell released rows from; NULL: from the rows of `original`, among which copies "
+            "of people pass for unrecognizable"
+        ),
+        HIERARCHIES,
+        _CATEGORIES,
+        SEED,
+    ),
     schema=[("comparison", pa.string()), *columns(pa.float64(), "auc", "standard_error"), ("rows_each", pa.int64())],
+    others=("holdout",),
 )
 
 CONTRADICTIONS = Report(

@@ -125,15 +125,18 @@ def classifier_utility(
 def detectability(
     original: pa.Table | None,
     released: pa.Table | None,
+    holdout: pa.Table | None,
     *,
     meanings: MeaningRows,
     categories: list[str] | None,
     seed: int | None,
 ) -> pa.Table:
-    """Tell released rows from original ones."""
+    """Tell released rows from other people's, or from original ones."""
     random = generator(seed)
-    read = judged(original, released, meanings)
-    return classifiers.detectability(read.original, read.drawn(random), random=random, categories=categories)
+    read = judged(original, released, meanings, holdout=holdout)
+    return classifiers.detectability(
+        read.original, read.drawn(random), random=random, holdout=read.others[0], categories=categories
+    )
 
 
 def query_utility(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
+from typing import TypedDict
 
 ROOT = "*"  # the label of suppressed values
 
@@ -53,11 +53,17 @@ class HierarchyTable:
         return self._paths.get(text) or (text,) * self.height
 
 
-def hierarchy_tables(rows: Iterable[Mapping[str, Any]]) -> dict[str, HierarchyTable]:
-    """Return the hierarchy of each column that has one.
+class HierarchyRow(TypedDict):
+    """A label of a value: the column in lower case, the value, how coarse the label is, from 1 on."""
 
-    Rows have column_name (lower case), leaf, level and label; a row whose leaf is NULL is left out.
-    """
+    column_name: str
+    leaf: str | None
+    level: int
+    label: str
+
+
+def hierarchy_tables(rows: Iterable[HierarchyRow]) -> dict[str, HierarchyTable]:
+    """Return the hierarchy of each column that has one; a row whose leaf is NULL is left out."""
     rows_of_column: dict[str, list[tuple[str, int, str]]] = {}
     for row in rows:
         if row["leaf"] is not None:

@@ -22,7 +22,7 @@ from duckanon._core.common.people import NOBODY
 from duckanon._methods.generalize.budgets import distinct_budget, sample_class_size, states_within
 from duckanon._methods.generalize.calendar_method import Calendar
 from duckanon._methods.generalize.declared import PLAN_ROWS
-from duckanon._methods.generalize.hierarchies import HierarchyTable, hierarchy_tables
+from duckanon._methods.generalize.hierarchies import HierarchyRow, HierarchyTable, hierarchy_tables
 from duckanon._methods.generalize.leaves import Holders, day_leaves, no_leaves, number_leaves, text_leaves
 from duckanon._methods.generalize.methods import Coarsening, Hierarchy, Prefixes, Top, are_codes
 from duckanon._methods.generalize.number_methods import Intervals, Steps
@@ -44,7 +44,7 @@ def plan(
     beta: float,
     population: Any,
     weights: Any,
-    hierarchies: Sequence[dict[str, Any]] | None,
+    hierarchies: Sequence[HierarchyRow] | None,
     methods: Any,
     max_suppressed_fraction: float,
     person: str | None,
@@ -58,7 +58,6 @@ def plan(
             among all, the person and the number of rows.
         population_table: The distinct combinations of a population, which has the same columns, and how many people
             have each.
-        hierarchies: Rows of column_name (lower case), leaf, level, label.
         is_ordered: Whether neighbouring values of the sensitive column are near each other.
     """
     if table is None:

@@ -14,7 +14,7 @@ from duckanon._core.common.arrays import Ints
 from duckanon._core.common.codes import ranks_of
 from duckanon._core.common.parameters import Kept, refuse_other_columns
 from duckanon._core.privacy.narrowing import refuse_narrowing
-from duckanon._methods.generalize.hierarchies import hierarchy_tables
+from duckanon._methods.generalize.hierarchies import HierarchyRow, hierarchy_tables
 from duckanon._methods.linked.class_levels import Part, levels_by_class
 from duckanon._methods.linked.column_levels import column_levels
 from duckanon._methods.linked.ladders import found_steps, given_steps, ladder_of, ranked
@@ -34,7 +34,7 @@ def release_linked(
     known: Sequence[int],
     class_columns: Sequence[str] | None,
     people: str | None,
-    hierarchies: Sequence[dict[str, Any]] | None,
+    hierarchies: Sequence[HierarchyRow] | None,
     ladder: Sequence[Mapping[str, str | None]] | None,
     kept: Kept,
     counts: str | None,

@@ -17,7 +17,7 @@ from duckanon._core.common.parameters import Kept, Sensitive, column_weights, re
 from duckanon._core.common.people import label_names, person_index, person_numbers, refuse_too_few
 from duckanon._core.numbers.ends import HIGH
 from duckanon._core.privacy.narrowing import refuse_narrowing
-from duckanon._methods.generalize.hierarchies import hierarchy_tables
+from duckanon._methods.generalize.hierarchies import HierarchyRow, hierarchy_tables
 from duckanon._methods.recode.classes import find_classes
 from duckanon._methods.recode.coding import Coding
 from duckanon._methods.recode.diverse import find_diverse_classes
@@ -36,7 +36,7 @@ def recode(
     *,
     cols: Sequence[str],
     k: int,
-    hierarchies: Sequence[dict[str, Any]] | None,
+    hierarchies: Sequence[HierarchyRow] | None,
     sensitive: Sensitive,
     weights: Any,
     person: str | None,

@@ -89,11 +89,12 @@ class Numbers(NamedTuple):
         return free
 
 
-def of_numbers(grid: Grid, places: Ints, people: Ints | None, k: int) -> Numbers:
+def of_numbers(grid: Grid, places: Ints, people: Ints | None, k: int, held: Ints | None = None) -> Numbers:
     """Return the distribution of numbers, given the place of each row's value, at least one, in the grid.
 
     Numbers of fewer than k people between two that more people hold make a run. A run of at least k people is cut into
     groups; one of fewer counts with the nearest number shared by k people, as the outermost ones do: they are coded.
+    Where these are rows of a larger table, `held` are the places that k people of the table share.
     """
     order = np.argsort(places, kind="stable")
     ordered = places[order]
@@ -105,6 +106,8 @@ def of_numbers(grid: Grid, places: Ints, people: Ints | None, k: int) -> Numbers
     values = ordered[starts]
     numbers = grid.numbers(values)
     is_held = people_in(value_of_row, whose, len(values)) >= k
+    if held is not None:
+        is_held |= np.isin(values, held)
     is_grouped = _is_grouped(is_held, value_of_row, whose, k)
     heads = _heads(is_grouped, starts, len(ordered), whose, k)
     low, high = np.full((2, len(values)), np.nan)
@@ -187,27 +190,24 @@ def _rows_before(whose: Ints) -> Ints:
 def _ends(numbers: Floats, rows: Ints, is_grouped: Bools, heads: Ints) -> tuple[Floats, Floats]:
     """Return between which numbers each group is drawn.
 
-    Groups that follow each other meet midway. Where a run ends, its outermost number is one person's: the end is as far
-    from the group's mean as the other end is, or where there is no other, as far as keeps the group's variance; and at
-    most halfway from the mean to the outermost number.
+    Groups that follow each other meet midway. Where a run ends, its outermost number is one person's: the group ends
+    midway between two members at its quartile, wherever its outermost quarter is.
     """
     members = np.flatnonzero(is_grouped)
     group = np.searchsorted(heads, members, side="right") - 1
-    counts, x = rows[members].astype(np.float64), numbers[members]
-    total = np.bincount(group, counts, len(heads))
-    mean = np.bincount(group, counts * x, len(heads)) / total
-    with np.errstate(over="ignore"):  # infinite widths are cut off below
-        spread = np.sqrt(3 * np.bincount(group, counts * (x - mean[group]) ** 2, len(heads)) / total)
     tails = members[np.searchsorted(group, np.arange(len(heads)), side="right") - 1]
-    least, most = numbers[heads], numbers[tails]
+    rows_up_to = np.cumsum(np.where(is_grouped, rows, 0))
+    first, last = rows_up_to[heads] - rows[heads] + 1, rows_up_to[tails]
+    quarter = (last - first + 1) // 4
+
+    def at(row: Ints) -> Floats:
+        return numbers[np.searchsorted(rows_up_to, np.clip(row, first, last))]
+
     bounded = np.concatenate([[False], is_grouped, [False]])
-    meets_below, meets_above = bounded[heads], bounded[tails + 2]
-    middle_below = numbers[heads - 1] / 2 + least / 2
-    middle_above = numbers[np.minimum(tails + 1, len(numbers) - 1)] / 2 + most / 2
-    width_below = np.where(meets_above, middle_above - mean, spread)
-    width_above = np.where(meets_below, mean - middle_below, spread)
-    low = np.where(meets_below, middle_below, np.maximum(mean - width_below, mean / 2 + least / 2))
-    high = np.where(meets_above, middle_above, np.minimum(mean + width_above, mean / 2 + most / 2))
+    middle_below = numbers[heads - 1] / 2 + numbers[heads] / 2
+    middle_above = numbers[np.minimum(tails + 1, len(numbers) - 1)] / 2 + numbers[tails] / 2
+    low = np.where(bounded[heads], middle_below, at(first + quarter) / 2 + at(first + quarter + 1) / 2)
+    high = np.where(bounded[tails + 2], middle_above, at(last - quarter) / 2 + at(last - quarter - 1) / 2)
     return low, high
 
 

@@ -24,7 +24,6 @@ _FEWEST = 3  # people who share a released number, at least, where k would chang
 _SLIGHT, NOTICEABLE, TOO_MUCH = 0.01, 0.05, 0.25
 """The share of the rows moved past a number: noticeable, floats get one more decimal; too much, a column would lose its
 shape, as the whole numbers of a small table, each of a few people."""
-_ROUND = 0.2  # deviations: bounds are rounded to the power of ten below
 
 
 @dataclass(frozen=True)
@@ -38,6 +37,7 @@ class SafeNumbers:
         ordered: The places of the regular rows, ascending.
         least: k, or `_FEWEST` where the whole numbers of a column would lose their shape otherwise.
         usual: Where these are rows of a larger table: places at even levels of its distribution, none of them rare.
+        held: Then also the places shared by k people of that table, ascending.
     """
 
     grid: Grid
@@ -48,6 +48,7 @@ class SafeNumbers:
     k: int
     least: int
     usual: Ints | None = None
+    held: Ints | None = None
 
     @classmethod
     def of(cls, column: ColumnParts, people: Ints | None, k: int) -> SafeNumbers:
@@ -100,7 +101,7 @@ class SafeNumbers:
                 return self.usual[(levels * len(self.usual)).astype(np.int64)]
             rows = np.flatnonzero(self.is_regular)
             whose = None if people is None else people[rows]
-        places, lowest, highest = _at_levels(self.grid, self.places[rows], whose, self.k, levels)
+        places, lowest, highest = _at_levels(self.grid, self.places[rows], whose, self.k, levels, self.held)
         moved = off_taken(places, self.rare, self.grid.step, lowest, highest)
         if moved is None:  # nothing inside of the range may be released
             moved = off_taken(places, self.rare, self.grid.step, int(self.ordered[0]), int(self.ordered[-1]))
@@ -116,9 +117,11 @@ def too_few_numbers(name: str, k: int) -> ValueError:
     )
 
 
-def _at_levels(grid: Grid, places: Ints, whose: Ints | None, k: int, levels: Floats) -> tuple[Ints, int, int]:
+def _at_levels(
+    grid: Grid, places: Ints, whose: Ints | None, k: int, levels: Floats, known: Ints | None = None
+) -> tuple[Ints, int, int]:
     """Return the places at levels of the distribution of some, rare ones too, and the range of what may be released."""
-    found = marginals.of_numbers(grid, places, whose, k)
+    found = marginals.of_numbers(grid, places, whose, k, known)
     held = found.pieces.value[np.isnan(found.pieces.low)]
     lowest, highest = _bounds(grid, places, whose, k, held)
     found = found._replace(rare=found.rare[:0], lowest=lowest, highest=highest)
@@ -126,17 +129,16 @@ def _at_levels(grid: Grid, places: Ints, whose: Ints | None, k: int, levels: Flo
 
 
 def _bounds(grid: Grid, places: Ints, whose: Ints | None, k: int, held: Ints) -> tuple[int, int]:
-    """Return the rounded means of the k lowest and the k highest places, but never cut off those shared by k people."""
+    """Return the ends of the numbers that may be released; they never cut off places shared by k people."""
     if whose is None:
         ordered, owners = np.sort(places), None
     else:
         order = np.argsort(places, kind="stable")
         ordered, owners = places[order], whose[order]
     numbers = grid.numbers(ordered)
-    low = _extreme_mean(numbers, owners, k)
-    high = _extreme_mean(numbers[::-1], None if owners is None else owners[::-1], k)
-    ends = _rounded(np.array([low, high]), float(numbers.std()), grid.origin)
-    ends = np.clip(grid.nearest(ends), ordered[0], ordered[-1])
+    low = _end(numbers, owners, k, grid.origin)
+    high = _end(numbers[::-1], None if owners is None else owners[::-1], k, grid.origin)
+    ends = np.clip(grid.nearest(np.array([low, high])), ordered[0], ordered[-1])
     return int(min([ends[0], *held[:1]])), int(max([ends[1], *held[-1:]]))
 
 
@@ -168,21 +170,24 @@ class Bounds(NamedTuple):
         return self.grid.array(np.clip(places, self.lowest, self.highest), None)
 
 
-def _rounded(ends: Floats, deviation: float, origin: float) -> Floats:
-    """Round ends to a power of ten below the deviation; they are counted from an origin that is one person's."""
-    if deviation == 0:
-        return ends
-    unit = 10.0 ** math.floor(math.log10(_ROUND * deviation))
-    return np.asarray(np.rint((ends + origin) / unit) * unit - origin)
+def _end(outermost_first: Floats, owners: Ints | None, k: int, origin: float) -> float:
+    """Return the median of the k outermost numbers, one of each person, rounded towards the k-th.
 
-
-def _extreme_mean(numbers: Floats, owners: Ints | None, k: int) -> float:
-    """Return the mean of the first k numbers, one of each person."""
-    if owners is None:
-        return float(numbers[:k].mean())
-    firsts = np.sort(np.unique(owners, return_index=True)[1])
-    firsts = firsts[owners[firsts] != NOBODY]
-    return float(numbers[firsts[:k]].mean()) if len(firsts) else float(numbers.mean())
+    It depends on ranks: one person's fortune moves it by a rank, whatever it is. A mean of k numbers would give the
+    outermost away to those who know the others. Numbers are counted from an origin that is one person's.
+    """
+    numbers = outermost_first
+    if owners is not None:
+        firsts = np.sort(np.unique(owners, return_index=True)[1])
+        firsts = firsts[owners[firsts] != NOBODY]
+        numbers = numbers[firsts] if len(firsts) else numbers
+    numbers = numbers[:k]
+    end, inwards = float(np.median(numbers)), float(numbers[-1])
+    if end == inwards:
+        return end
+    unit = 10.0 ** math.floor(math.log10(abs(inwards - end)))
+    rounded = math.ceil if inwards > end else math.floor
+    return rounded((end + origin) / unit) * unit - origin
 
 
 def _learnt(grid: Grid, column: ColumnParts, people: Ints | None, k: int) -> SafeNumbers:

@@ -45,7 +45,7 @@ _CHECKS = Parameter(
 _K = Parameter(
     "k",
     Whole(1),
-    "The smallest and the largest number of a column become the rounded means of the `k` most extreme ones, and "
+    "The smallest and the largest number of a column become the rounded medians of the `k` most extreme ones, and "
     "categories shared by fewer than `k` people are merged; 1 changes neither",
     10,
 )

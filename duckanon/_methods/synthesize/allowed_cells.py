@@ -8,9 +8,11 @@ import numpy as np
 
 from duckanon._core.common.arrays import Bools, Ints
 
+_MOST = 4_000_000  # cells times choices: where rules divide leaves further, rows that break one are replaced in the end
+
 
 def allowed_cells(leaves: Ints, has_choice: Bools, limits: Sequence[tuple[Ints, Bools]]) -> tuple[Ints, Ints, Bools]:
-    """Divide the rows of each leaf by the choices that rules allow.
+    """Divide the rows of each leaf by the choices that rules allow, as far as there is memory for them.
 
     Args:
         leaves: The leaf of each row, a node of the tree.
@@ -25,7 +27,10 @@ def allowed_cells(leaves: Ints, has_choice: Bools, limits: Sequence[tuple[Ints, 
     for classes, table in limits:
         tables, kind = np.unique(np.vstack([table, np.ones_like(table[:1])]), axis=0, return_inverse=True)
         kinds = kind.ravel()[classes]  # that of class -1 is the last, which may have any
-        pairs, cells = np.unique(cells * len(tables) + kinds, return_inverse=True)
+        pairs, places = np.unique(cells * len(tables) + kinds, return_inverse=True)
+        if len(pairs) * has_choice.shape[1] > _MOST:
+            continue
+        cells = places
         before, kinds = pairs // len(tables), pairs % len(tables)
         nodes, allowed = nodes[before], allowed[before] & tables[kinds]
         some = allowed & has_choice[nodes]

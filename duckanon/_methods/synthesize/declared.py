@@ -6,7 +6,7 @@ from duckanon._core.common import parameters as shared
 from duckanon._core.common.declare import Parameter, Release
 from duckanon._core.common.rules import ColumnNames, Whole
 
-_K = Parameter(
+K = Parameter(
     "k",
     Whole(2),
     "The smallest number of people who share a released value; numbers that nobody has are released too, and "
@@ -33,7 +33,7 @@ SPECTRAL_RELEASE = Release(
     parameters=(
         shared.TBL,
         shared.COLS.having(meaning="The columns to release"),
-        _K,
+        K,
         shared.CLUSTER_SIZE.having(
             meaning=f"{shared.CLUSTER_SIZE.meaning}. NULL: the smallest size at which releases with and without an "
             "isolated person hardly differ, or all records as one cluster"
@@ -62,7 +62,7 @@ SYNTHESIZE = Release(
     parameters=(
         shared.TBL,
         shared.COLS.having(meaning="The columns to release, drawn in the order of the table"),
-        _K,
+        K,
         Parameter(
             "leaf",
             Whole(3),
@@ -70,7 +70,7 @@ SYNTHESIZE = Release(
             25,
         ),
         shared.ROWS,
-        _BY,
+        _BY.without("large", "spark"),
         shared.UNRELEASED_PERSON,
         _KEEP_OUT,
         shared.SPECIAL,
@@ -83,7 +83,7 @@ SYNTHESIZE = Release(
             "computed again, and rules that hold for everybody are kept; `'off'`: neither"
         ),
         shared.ENCODED_NULLS,
-        shared.SEED,
+        shared.SEED.without("spark"),
     ),
     checks=(shared.person_is_no_col, shared.by_is_apart),
     tables=("source",),

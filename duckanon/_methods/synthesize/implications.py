@@ -26,7 +26,7 @@ _MOST_CUTS = 200  # limits that are tried in a column
 _MOST_PAIRS = 250_000  # of choices of two columns
 _ORDERED = 0.01  # the share of rows that would be out of order by chance, at least
 _GLANCED_AT = 2_000  # rows that show most pairs of numbers to be in no order
-_ROUND = 0.2  # deviations: limits are rounded to the power of ten below, as published ends are
+_ROUND = 0.04  # of the distance of the outermost limits: they are rounded to the power of ten below
 
 
 class Rows(NamedTuple):
@@ -215,7 +215,10 @@ def found_implications(
 
 
 def _safe_cuts(values: Floats, weights: Floats | None, k: int) -> Floats:
-    """Return values that at least k people stand behind: those that they share, and rounded means of neighbours."""
+    """Return values that at least k people stand behind: those that they share, and rounded medians of neighbours.
+
+    Medians and the unit of rounding depend on ranks: one person's fortune does not show in a limit.
+    """
     distinct, place = np.unique(values, return_inverse=True)
     held = np.bincount(place, weights, len(distinct)).astype(np.float64)
     size = max(float(k), held.sum() / _MOST_CUTS)
@@ -223,13 +226,15 @@ def _safe_cuts(values: Floats, weights: Floats | None, k: int) -> Floats:
     rest = np.flatnonzero(~is_shared)
     if not len(rest):
         return distinct
-    block = ((np.cumsum(held[rest]) - held[rest]) / size).astype(np.int64)
+    up_to = np.cumsum(held[rest])
+    block = ((up_to - held[rest]) / size).astype(np.int64)
     totals = np.bincount(block, held[rest])
-    is_full = totals >= k
-    means = np.bincount(block, held[rest] * distinct[rest])[is_full] / totals[is_full]
-    deviation = float(values.std())
-    unit = 10.0 ** np.floor(np.log10(_ROUND * deviation)) if deviation > 0 else 1.0
-    return np.unique(np.concatenate([distinct[is_shared], np.rint(means / unit) * unit]))
+    middles = np.searchsorted(up_to, np.cumsum(totals) - totals / 2)[totals >= k]
+    medians = distinct[rest[middles]]
+    if len(medians) > 1:
+        unit = 10.0 ** np.floor(np.log10(_ROUND * (medians[-1] - medians[0])))
+        medians = np.rint(medians / unit) * unit
+    return np.unique(np.concatenate([distinct[is_shared], medians]))
 
 
 def _limits(cuts: Floats, rows: Floats, people: Floats, allowed: tuple[int, int], *, from_below: bool) -> Floats:

@@ -12,9 +12,14 @@ FEWEST = 3
 _NEIGHBOURS = 3  # ranks of a leaf whose mean is drawn, never one person's own
 _RAKING_ROUNDS = 20
 _MOVING_ROUNDS = 10
+_MOST_MOVABLE = 200_000  # cells and choices in them that are looked at in a round
+_SPARE = 4  # times as many rows are looked at as are moved: of a choice that has too many, not all may move
+_FEW = 3  # times k: choices of fewer people are few
+_NOISE = 0.2
+"""Times k, a deviation: of a choice of 12 of 600 people, whether it was 11 is told with AUC .65, and .86 without."""
 
 
-def leaf_shares(people: Floats, rows: Floats, parents: Ints) -> Floats:
+def leaf_shares(people: Floats, rows: Floats, parents: Ints, root: Floats | None = None) -> Floats:
     """Return the shares of choices at every node; choices of fewer than three of its people have those of its parent.
 
     What the people of rare choices weigh together goes to all choices that are rare at the node, in the shares that
@@ -23,10 +28,13 @@ def leaf_shares(people: Floats, rows: Floats, parents: Ints) -> Floats:
     Args:
         people, rows: How many people and rows have each choice at each node.
         parents: The node above each node; nodes come after their parents.
+        root: The shares of choices in the whole table, where these are people of a part of it.
     """
     shares: Floats = rows / np.maximum(rows.sum(axis=1, keepdims=True), 1e-12)
     is_rare = people < FEWEST
-    if not is_rare[0].all():
+    if root is not None:
+        shares[0] = root
+    elif not is_rare[0].all():
         shares[0][is_rare[0]] = 0.0
         shares[0] /= shares[0].sum()
     for node in range(1, len(parents)):
@@ -68,29 +76,45 @@ def drawn_choices(shares: Floats, cells: Ints, wanted: Ints, random: np.random.G
     return codes
 
 
+def noisy(counts: Ints, k: int, random: np.random.Generator) -> Ints:
+    """Add noise to the counts of choices that few people make, in which one person more or less would show."""
+    is_few = (counts > 0) & (counts < _FEW * k)
+    noise = np.rint(random.normal(0.0, _NOISE * k, len(counts))).astype(np.int64)
+    return np.where(is_few, np.maximum(counts + noise, 1), counts)
+
+
 def _move_surplus(counts: Ints, shares: Floats, wanted: Ints, random: np.random.Generator) -> None:
     """Move rows, in place, from choices drawn too often to those drawn too seldom, within cells that have both."""
     for _ in range(_MOVING_ROUNDS):
-        progress.check()
-        missing = wanted - counts.sum(axis=0)
-        before = int(np.abs(missing).sum())
-        for choice in np.argsort(-missing, kind="stable").tolist():
-            surplus = counts.sum(axis=0) - wanted
+        surplus = counts.sum(axis=0) - wanted
+        before = int(np.abs(surplus).sum())
+        is_left = surplus > 0
+        cells, others = np.nonzero(counts * is_left)
+        if len(cells) > _MOST_MOVABLE:
+            some = random.choice(len(cells), _MOST_MOVABLE, replace=False)
+            cells, others = cells[some], others[some]
+        for choice in np.argsort(surplus, kind="stable").tolist():
             need = -int(surplus[choice])
             if need <= 0:
                 break
-            cell, other = np.nonzero((counts > 0) & (surplus > 0) & (shares[:, [choice]] > 0))
+            progress.check()
+            found = np.flatnonzero((shares[cells, choice] > 0) & is_left[others])
+            cell, other = cells[found], others[found]
             likely = np.log(shares[cell, choice]) - np.log(np.maximum(shares[cell, other], 1e-12))
-            each = np.repeat(np.arange(len(cell)), counts[cell, other])
-            order = each[np.argsort(-(likely[each] + random.gumbel(size=len(each))), kind="stable")]
+            each = np.repeat(np.arange(len(found)), np.minimum(counts[cell, other], need))
+            keys = -(likely[each] + random.gumbel(size=len(each)))
+            first = np.argpartition(keys, _SPARE * need)[: _SPARE * need] if len(each) > _SPARE * need else slice(None)
+            order = each[first][np.argsort(keys[first], kind="stable")]
             for one in order.tolist():
                 if need <= 0:
                     break
-                if surplus[other[one]] > 0:
+                if surplus[other[one]] > 0 and counts[cell[one], other[one]] > 0:
                     surplus[other[one]] -= 1
                     counts[cell[one], other[one]] -= 1
                     counts[cell[one], choice] += 1
                     need -= 1
+            surplus[choice] = -need
+            is_left = surplus > 0
         if int(np.abs(wanted - counts.sum(axis=0)).sum()) in (0, before):
             break
 

@@ -29,12 +29,14 @@ class LeafLearner:
         leaf: The least number of people in a leaf.
         random: Where chance comes from.
         predictors: The columns drawn so far.
+        root: The shares of choices in the whole table, where these rows are a part of it.
     """
 
     people: Ints | None
     leaf: int
     random: np.random.Generator
     predictors: Predictors = field(default_factory=Predictors)
+    root: Floats | None = None
 
     def __post_init__(self) -> None:
         """Weigh the rows."""
@@ -45,8 +47,9 @@ class LeafLearner:
         shape = (len(parents), choices)
         held = summed_up(counted(leaves, codes, shape, None), parents)
         if self.weights is None:
-            return leaf_shares(held, held, parents)
-        return leaf_shares(summed_up(counted(leaves, codes, shape, self.weights[rows]), parents), held, parents)
+            return leaf_shares(held, held, parents, self.root)
+        people = summed_up(counted(leaves, codes, shape, self.weights[rows]), parents)
+        return leaf_shares(people, held, parents, self.root)
 
     def leaves(self, rows: Ints, new: Ints, response: Response, summary: Floats) -> tuple[Tree | None, Ints, Ints]:
         """Grow a tree on what is drawn; return the leaves of people and of new rows, one leaf where there is no tree.

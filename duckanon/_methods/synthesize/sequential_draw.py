@@ -14,7 +14,7 @@ from duckanon._methods.synthesize.allowed_cells import allowed_cells
 from duckanon._methods.synthesize.coded_table import Parts
 from duckanon._methods.synthesize.equal_numbers import EqualNumbers
 from duckanon._methods.synthesize.implications import Implications, Rows
-from duckanon._methods.synthesize.leaf_draws import climbed, drawn_choices, drawn_ranks
+from duckanon._methods.synthesize.leaf_draws import climbed, drawn_choices, drawn_ranks, noisy
 from duckanon._methods.synthesize.leaf_learner import LeafLearner
 from duckanon._methods.synthesize.orthogonal import apportioned
 from duckanon._methods.synthesize.predictors import NO_NUMBER
@@ -22,10 +22,6 @@ from duckanon._methods.synthesize.redrawing import Redrawing
 from duckanon._methods.synthesize.sequential_trees import Response
 
 _MOST_REPLACED = 0.01  # of the rows, because a computed number is rare; the digits of others are moved
-_FEW = 3  # times k: choices of fewer people are few
-_NOISE = (
-    0.2  # times k, a deviation: of a choice of 12 of 600 people, whether it was 11 is told with AUC .65, without .86
-)
 _NEAR = 20  # numbers inside of a limit, one of which replaces a number beyond it
 
 
@@ -151,26 +147,25 @@ class SequentialDraw:
         elif lookup is not None and self._is_known(lookup):
             drawn = self.table.looked_up(lookup, self.parts)
         else:
-            wanted = apportioned(self._noisy(np.bincount(codes, minlength=column.choices)), self.count)
             shares, cells = self._choice_cells(index)
-            drawn = drawn_choices(shares, cells, wanted, self.random)
+            drawn = drawn_choices(shares, cells, self._wanted(index, shares, cells), self.random)
         self.parts.codes[index] = drawn
         self._learner.predictors.add_choice(codes, drawn, column.choices)
 
-    def _noisy(self, counts: Ints) -> Ints:
-        """Add noise to the counts of choices that few people make, in which one person more or less would show."""
-        is_few = (counts > 0) & (counts < _FEW * self.table.k)
-        noise = np.rint(self.random.normal(0.0, _NOISE * self.table.k, len(counts))).astype(np.int64)
-        return np.where(is_few, np.maximum(counts + noise, 1), counts)
+    def _wanted(self, index: int, shares: Floats, cells: Ints) -> Ints:
+        """Return how often each choice is to be drawn: in the shares of the table."""
+        counts = np.bincount(self.original.codes[index], minlength=self.table.columns[index].choices)
+        return apportioned(noisy(counts, self.table.k, self.random), self.count)
 
     def _choice_cells(self, index: int) -> tuple[Floats, Ints]:
         """Return the shares of choices by cell, and the cell of each new row: its leaf, and what rules allow there."""
         codes, choices = self.original.codes[index], self.table.columns[index].choices
         response = Response(codes, choices, codes.astype(np.float64))
-        summary = _first_component(np.bincount(codes, minlength=choices))[codes]
         if index in self.table.wide:
             coordinates = self.table.wide[index].coordinates[codes]
             response, summary = Response(codes, 0, coordinates), coordinates[:, 0].astype(np.float64)
+        else:
+            summary = _first_component(np.bincount(codes, minlength=choices))[codes]
         everybody = np.arange(len(self.rows))
         tree, leaves, new = self._learner.leaves(everybody, np.arange(self.count), response, summary)
         parents = np.zeros(1, np.int64) if tree is None else tree.parents

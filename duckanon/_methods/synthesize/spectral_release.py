@@ -10,14 +10,11 @@ import pyarrow as pa
 from duckanon._core.common.arguments import generator
 from duckanon._core.common.arrays import Ints
 from duckanon._core.common.names import known_columns
-from duckanon._core.common.people import refuse_too_few
 from duckanon._core.common.progress import Tell, silent, within
 from duckanon._core.encoding import table_encoding
 from duckanon._core.encoding.column_split import Reading, split_columns
 from duckanon._core.encoding.special import special_choices
 from duckanon._core.encoding.whole_sources import reader_of
-from duckanon._methods.releasable.grids import at_digits
-from duckanon._methods.releasable.marginals import refuse_rare
 from duckanon._methods.synthesize.audited_size import smallest_size, without_some
 from duckanon._methods.synthesize.orthogonal import apportioned
 from duckanon._methods.synthesize.redrawing import Redrawing
@@ -26,6 +23,7 @@ from duckanon._methods.synthesize.table_groups import (
     labelled,
     read_rows,
     refuse_few_people,
+    refuse_rare_values,
     shown_sizes,
     with_digits,
 )
@@ -56,10 +54,7 @@ def spectral_release(
     """
     random = generator(seed)
     told = tell or silent
-    table, labels, people = read_rows(source, by or [], person)
-    refuse_too_few(k, table.num_rows, people)
-    if table.num_columns < 2:
-        raise ValueError(f"cols must name at least two columns; got {table.num_columns}.")
+    table, labels, people = read_rows(source, by or [], person, k)
     reading = Reading(
         k,
         special_choices(special, table.column_names),
@@ -81,9 +76,7 @@ def spectral_release(
         parts = redrawing.redrawn(used, count, size, random, within(tell_group, 0.9, 1.0))
         made.append(labelled(redrawing.table(parts, table.schema), labels, int(group[0])))
     released = pa.concat_tables(made)
-    counted = pa.table([at_digits(column, column.array) for column in columns], schema=table.schema)
-    shown = [at_digits(column, released.column(column.name).combine_chunks()) for column in columns]
-    refuse_rare(counted, pa.table(shown, schema=table.schema), people, redrawing.least)
+    refuse_rare_values(columns, released, people, redrawing.least)
     return reader_of(released.take(pa.array(random.permutation(released.num_rows))))
 
 

@@ -9,19 +9,16 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arguments import generator
-from duckanon._core.common.arrays import Bools, Floats, Ints, is_number
+from duckanon._core.common.arrays import Ints
 from duckanon._core.common.names import known_columns
-from duckanon._core.common.people import people_in, refuse_too_few
+from duckanon._core.common.people import people_in
 from duckanon._core.common.progress import Tell, silent, within
 from duckanon._core.common.threads import one_thread
-from duckanon._core.encoding.column_split import FEW_VALUES, Reading, split_columns, whole
-from duckanon._core.encoding.digits import cleaned
-from duckanon._core.encoding.parts import ColumnParts, doubles
+from duckanon._core.encoding.column_split import Reading, split_columns
 from duckanon._core.encoding.special import special_choices
 from duckanon._core.encoding.whole_sources import reader_of
-from duckanon._methods.releasable.grids import at_digits
-from duckanon._methods.releasable.marginals import refuse_rare
 from duckanon._methods.synthesize.audited_size import without_some
+from duckanon._methods.synthesize.few_valued import MOST_UNUSUAL, few_valued, is_usual
 from duckanon._methods.synthesize.implications import Implications, found_implications
 from duckanon._methods.synthesize.leaf_draws import FEWEST
 from duckanon._methods.synthesize.orthogonal import apportioned
@@ -32,14 +29,10 @@ from duckanon._methods.synthesize.table_groups import (
     labelled,
     read_rows,
     refuse_few_people,
+    refuse_rare_values,
     shown_sizes,
     with_digits,
 )
-
-_FEW_NUMBERS = 64  # values that are not whole: at most as many are categories, as equivalence scales are
-_RARE, _RARE_BESIDE = 0.02, 0.05  # the share of rows with rarer values then, of all and of those without the commonest
-_GAPS = 0.2  # of the places between the shared values of such a column, at least: measurements have nearly all of them
-_MOST_UNUSUAL = 0.03  # the share of people whose few-valued number is rare: at most as many are not learnt from
 
 
 def synthesize(
@@ -73,12 +66,9 @@ def synthesize(
     """
     random = generator(seed)
     told = tell or silent
-    table, labels, people = read_rows(source, by or [], person)
-    refuse_too_few(k, table.num_rows, people)
-    if table.num_columns < 2:
-        raise ValueError(f"cols must name at least two columns; got {table.num_columns}.")
+    table, labels, people = read_rows(source, by or [], person, k)
     if categories is None:
-        named = _few_valued(table, people, k)
+        named = few_valued(table, people, k)
     else:
         named = known_columns("categories", categories, table.column_names)
     reading = Reading(k, special_choices(special, table.column_names), named, nulls)
@@ -94,20 +84,18 @@ def synthesize(
     if derived == "auto":
         implications = found_implications(columns, computed, people, k, FEWEST - 1)
     told(0.1)
-    is_usual = _is_usual(columns)
+    usual = is_usual(columns)
     counts = apportioned(shown_sizes(groups, people, keep_out, random), table.num_rows if rows is None else rows)
     made = []
     for number, (group, count) in enumerate(zip(groups, counts.tolist(), strict=True)):
         tell_group = within(told, 0.1 + 0.9 * number / len(groups), 0.1 + 0.9 * (number + 1) / len(groups))
         used = without_some(group, people, keep_out, random)
-        if np.count_nonzero(~is_usual[used]) <= _MOST_UNUSUAL * len(used):
-            used = used[is_usual[used]]
+        if np.count_nonzero(~usual[used]) <= MOST_UNUSUAL * len(used):
+            used = used[usual[used]]
         parts = SequentialDraw(redrawing, used, count, leaf, implications, random).run(tell_group)
         made.append(labelled(redrawing.table(parts, table.schema), labels, int(group[0])))
     released = pa.concat_tables(made)
-    counted = pa.table([at_digits(column, column.array) for column in columns], schema=table.schema)
-    shown = [at_digits(column, released.column(column.name).combine_chunks()) for column in columns]
-    refuse_rare(counted, pa.table(shown, schema=table.schema), people, redrawing.least)
+    refuse_rare_values(columns, released, people, redrawing.least)
     return reader_of(released.take(pa.array(random.permutation(released.num_rows))))
 
 
@@ -116,43 +104,3 @@ def _refuse_few(rows: int, people: Ints | None, leaf: int) -> None:
     found = rows if people is None else int(people_in(np.zeros(rows, np.int64), people, 1)[0])
     if found < 2 * leaf:
         raise ValueError(f"leaf must be at most half the number of people, {found // 2}; got {leaf}.")
-
-
-def _few_valued(table: pa.Table, people: Ints | None, k: int) -> list[str]:
-    """Name the numbers that are categories: whole ones of few values, and others nearly all of which k people share."""
-    found = []
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if not is_number(column.type) or column.null_count == len(column):
-            continue
-        values = doubles(cleaned(whole(column)))
-        known = np.flatnonzero(~np.isnan(values))
-        distinct, place = np.unique(values[known], return_inverse=True)
-        if (distinct == np.rint(distinct)).all():
-            if len(distinct) <= FEW_VALUES:
-                found.append(name)
-            continue
-        holders = people_in(place.astype(np.int64), None if people is None else people[known], len(distinct))
-        counts = np.bincount(place)
-        rare = int(counts[holders < k].sum())
-        is_few = 2 <= np.count_nonzero(holders >= k) <= _FEW_NUMBERS and _has_gaps(distinct[holders >= k])
-        if is_few and rare <= min(_RARE * len(known), _RARE_BESIDE * (len(known) - int(counts.max()))):
-            found.append(name)
-    return found
-
-
-def _has_gaps(values: Floats) -> bool:
-    """Tell whether numbers are no even scale, as measurements in steps of a tenth are."""
-    steps = np.diff(values)
-    places = (values[-1] - values[0]) / steps.min() + 1
-    return bool(len(values) < (1 - _GAPS) * places)
-
-
-def _is_usual(columns: Sequence[ColumnParts]) -> Bools:
-    """Tell which rows have no rare number among few: merged with the next one, it would go with impossible others."""
-    found = np.ones(len(columns[0].codes), np.bool_)
-    for column in columns:
-        if column.regular is None and is_number(column.type):
-            values = doubles(column.array)
-            outcomes = doubles(pa.array(column.outcomes, column.type))[column.codes]
-            found &= (values == outcomes) | (np.isnan(values) & np.isnan(outcomes))
-    return found

@@ -11,9 +11,12 @@ import pyarrow as pa
 from duckanon._core.common.arrays import Ints
 from duckanon._core.common.codes import encode
 from duckanon._core.common.names import known_columns
+from duckanon._core.common.people import refuse_too_few
 from duckanon._core.encoding.digits import with_telling_digits
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._core.encoding.whole_sources import whole_people
+from duckanon._methods.releasable.grids import at_digits
+from duckanon._methods.releasable.marginals import refuse_rare
 from duckanon._methods.synthesize.audited_size import without_some
 
 MOST_KEPT_OUT = 0.25
@@ -28,11 +31,24 @@ def with_digits(column: ColumnParts) -> ColumnParts:
     return replace(column, regular=with_telling_digits(column.regular, regular))
 
 
-def read_rows(source: object, by: Sequence[str], person: str | None) -> tuple[pa.Table, pa.Table, Ints | None]:
-    """Read a source whole; the columns of labels and of people apart."""
+def read_rows(source: object, by: Sequence[str], person: str | None, k: int) -> tuple[pa.Table, pa.Table, Ints | None]:
+    """Read a source whole, the columns of labels and of people apart; refuse too few people or columns."""
     table, people = whole_people(source, person)
     labels = known_columns("by", by, table.column_names)
-    return table.drop_columns(labels), table.select(labels), people
+    refuse_too_few(k, table.num_rows, people)
+    drawn = table.drop_columns(labels)
+    if drawn.num_columns < 2:
+        raise ValueError(f"cols must name at least two columns; got {drawn.num_columns}.")
+    return drawn, table.select(labels), people
+
+
+def refuse_rare_values(
+    columns: Sequence[ColumnParts], released: pa.Table, people: Ints | None, least: Sequence[int]
+) -> None:
+    """Count, at the digits by which people are told apart, that every released value has its least number of people."""
+    counted = {column.name: at_digits(column, column.array) for column in columns}
+    shown = {column.name: at_digits(column, released.column(column.name).combine_chunks()) for column in columns}
+    refuse_rare(pa.table(counted), pa.table(shown), people, least)
 
 
 def groups_of(labels: pa.Table, rows: int) -> list[Ints]:

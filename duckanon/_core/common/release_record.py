@@ -1,0 +1,121 @@
+"""The record of a release, as the job writes it and the report reads it: JSON without any value of the data."""
+
+from __future__ import annotations
+
+from typing import Any, NotRequired, TypedDict
+
+
+class PromiseEntry(TypedDict):
+    """What was promised, what was measured, and both in words."""
+
+    name: str
+    asked: float | int | bool
+    measured: float | int | None
+    passed: bool
+    words: str
+
+
+class ColumnEntry(TypedDict):
+    """A column of the policy and what becomes of it."""
+
+    name: str
+    role: str
+    treatment: str
+
+
+class MethodEntry(TypedDict):
+    """The method and its options, none of which is a key or a seed."""
+
+    name: str
+    parameters: dict[str, Any]
+
+
+class OutputEntry(TypedDict):
+    """The file, or the table of a server, that was written."""
+
+    path: str | None
+    format: str
+    rows: int
+    people: int | None
+    sha256: str | None
+
+
+class SuppressedEntry(TypedDict):
+    """Who is not in the release: people where the policy says whose rows they are, rows otherwise."""
+
+    rows: int
+    people: int | None
+    fraction: float
+    limit: float
+
+
+class MemoryEntry(TypedDict):
+    """The memory that was allowed and estimated, and whether the release was made in partitions."""
+
+    given: str | None
+    estimated_bytes: int
+    by_parts: bool
+    parts: int | None
+    notes: list[str]
+
+
+class PlanEntry(TypedDict):
+    """The stored plan of a release and how well it fits."""
+
+    path: str
+    reused: bool
+    coverage: list[dict[str, Any]]
+    small_classes_left_out: int
+
+
+class ChangesEntry(TypedDict):
+    """The classes that differ from the last release by a few people."""
+
+    previous_sha256: str
+    counted: str
+    classes: int
+    classes_before: int
+    classes_in_both: int
+    small_changes: int
+    came_in_small_changes: int
+    went_in_small_changes: int
+
+
+class TableEntry(TypedDict):
+    """One table of a release; `measures` are those of the report."""
+
+    name: str
+    source: str
+    rows: int
+    people: int | None
+    sha256: str | None
+    output: OutputEntry
+    method: MethodEntry
+    columns: list[ColumnEntry]
+    suppressed: SuppressedEntry
+    promises: list[PromiseEntry]
+    memory: NotRequired[MemoryEntry]
+    plan: NotRequired[PlanEntry]
+    changes: NotRequired[ChangesEntry | None]
+    measures: NotRequired[dict[str, Any]]
+
+
+class PolicyEntry(TypedDict):
+    """The policy file of a release."""
+
+    path: str
+    sha256: str
+
+
+class Record(TypedDict):
+    """A run of the job."""
+
+    duckanon: str
+    duckdb: str
+    python: str
+    started: str
+    finished: str | None
+    outcome: str | None
+    policy: PolicyEntry
+    tables: list[TableEntry]
+    warnings: list[str]

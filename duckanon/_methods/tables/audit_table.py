@@ -1,0 +1,142 @@
+"""``anon.audit_table``: what readers can compute from a table with hidden cells, whoever made it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._methods.tables.cells import Cells
+from duckanon._methods.tables.exact_audit import exact_audit, known_to_owners
+from duckanon._methods.tables.interval_audit import intervals
+from duckanon._methods.tables.primary import CellRule, primary_cells
+from duckanon._methods.tables.relations import Relations, relations_of
+from duckanon._methods.tables.source import labels_of, locate, read_cells, read_labels
+
+MOST_INTERVALS = 3_000
+"""Hidden cells up to which the interval of each is computed: two linear programs a cell."""
+
+
+def audit_table(
+    table: pa.Table,
+    original: pa.Table | None,
+    *,
+    by: Sequence[str],
+    k: int,
+    p: float | None,
+    has_people: bool,
+    hierarchies: Sequence[Mapping[str, Any]] | None,
+    linked: Sequence[Sequence[str]] | None,
+    measure: str | None,
+    person: str | None,
+) -> pa.Table:
+    """Return hidden cells and cells that should be hidden. Options are as `AUDIT_TABLE` declares them.
+
+    `has_people` tells whether the table has people beside its values, which are sums then.
+    """
+    tables, rule = [by, *(linked or ())], CellRule(k, p)
+    if original is None:
+        cells = read_labels(table, tables, hierarchies)
+    else:
+        cells = read_cells(
+            original,
+            tables=tables,
+            measure=measure,
+            person=person,
+            hierarchies=hierarchies,
+            largest=rule.largest,
+            with_empty=False,
+        )
+    place = locate(cells, table, "published")
+    if (place < 0).any():
+        raise ValueError(
+            f"published must have rows of cells and margins of by only; {int((place < 0).sum())} rows are others: name "
+            "the hierarchies of their labels, or give another original."
+        )
+    value, people = (np.full(len(cells), np.nan) for _ in range(2))
+    value[place] = table.column("value").cast(pa.float64()).to_numpy(zero_copy_only=False)
+    people[place] = table.column("people").cast(pa.float64()).to_numpy(zero_copy_only=False)
+    relations = relations_of(cells)
+    _refuse_inconsistent(relations, value)
+    return _findings(cells, relations, value, people if has_people else value, place, rule, original is not None)
+
+
+def _findings(
+    cells: Cells,
+    relations: Relations,
+    value: Floats,
+    people: Floats,
+    place: Ints,
+    rule: CellRule,
+    has_original: bool,
+) -> pa.Table:
+    """Look for every kind of fault, and name the worst of each cell."""
+    is_row = np.zeros(len(cells), dtype=bool)
+    is_row[place] = True
+    hidden, counts_people = np.isnan(value), people is value
+    audit = exact_audit(relations.matrix, hidden)
+    low, high = np.full(len(cells), np.nan), np.full(len(cells), np.nan)
+    if hidden.sum() <= MOST_INTERVALS:
+        least = 0.0 if np.nanmin(value, initial=0) >= 0 else -np.inf
+        low, high = intervals(relations.matrix, value, hidden & is_row, least)
+    owned = np.zeros(0, dtype=np.int64)
+    if has_original:
+        primary = primary_cells(cells, rule)
+        small = primary.cells & ~hidden
+        guarded = primary.cells
+        tolerance = 1e-6 * np.maximum(1, np.abs(cells.value))
+        narrow = guarded & (
+            (low > cells.value - primary.below + tolerance) | (high < cells.value + primary.above - tolerance)
+        )
+        owned = known_to_owners(cells, audit, guarded) if not cells.counts_people else owned
+    else:
+        small = (people < rule.k) & (people > 0)
+        guarded = hidden & (~(low >= rule.k) if counts_people else True)
+        share = 0.0 if rule.p is None else rule.p / 100
+        narrow = guarded & (high - low < (rule.k - 2 if counts_people else share * np.abs(high)))
+    by_fault = {
+        "small": small,
+        "derivable": audit.is_derivable & guarded,
+        "subtraction": _in_small_unions(relations, people, rule.k) & hidden,
+        "contributor": np.isin(np.arange(len(cells)), owned) & hidden,
+        "narrow": narrow & hidden,
+    }
+    fault = np.select(list(by_fault.values()), list(by_fault), default="")
+    rows = np.flatnonzero(is_row & (hidden | (fault != "")))
+    return pa.table(
+        labels_of(cells, rows)
+        | {
+            "value": pa.array(value[rows], from_pandas=True),
+            "fault": pa.array([name or None for name in fault[rows].tolist()], pa.string()),
+            "lower": pa.array(np.where(hidden, low, np.nan)[rows], from_pandas=True),
+            "upper": pa.array(np.where(hidden, high, np.nan)[rows], from_pandas=True),
+        }
+    )
+
+
+def _in_small_unions(relations: Relations, people: Floats, k: int) -> Bools:
+    """Tell which hidden cells are parts of a published group that shows fewer than k people of them together."""
+    hidden, member = np.isnan(people), relations.cell
+    is_part = hidden[member] & ~relations.is_group
+    signed = np.where(relations.is_group, 1.0, -1.0) * np.where(hidden[member], 0, people[member])
+    rest = relations.per_relation(signed)
+    is_open = (relations.per_relation(is_part) > 0) & (relations.per_relation(hidden[member] & relations.is_group) == 0)
+    is_small = is_open & (rest < k)
+    return np.asarray(relations.per_cell(is_part & is_small[relations.relation]) > 0)
+
+
+def _refuse_inconsistent(relations: Relations, value: Floats) -> None:
+    """Refuse a table whose shown cells do not add up: hidden cells are rows without a value."""
+    known = ~np.isnan(value)
+    is_whole = relations.per_relation(~known[relations.cell]) == 0
+    sums = relations.matrix @ np.where(known, value, 0)
+    size = abs(relations.matrix) @ np.where(known, np.abs(value), 0)
+    wrong = int((is_whole & (np.abs(sums) > 1e-6 * np.maximum(size, 1))).sum())
+    if wrong:
+        raise ValueError(
+            f"published must add up, with a row for each hidden cell whose value is NULL; {wrong} margins are not the "
+            "sum of their parts."
+        )

@@ -1,0 +1,88 @@
+"""Repair of what an audit found: cells that are hidden in addition, beside the failing cell or by the cheapest flow."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+from scipy.optimize import linprog
+
+from duckanon._core.common import progress
+from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._methods.tables.interval_audit import System
+from duckanon._methods.tables.relations import Relations, restricted
+from duckanon._methods.tables.suppression import Costs
+
+MOST_MOVED = 1e4
+"""How far another cell may move, in units of what the cell that is protected moves."""
+
+
+def thicken(relations: Relations, hidden: Bools, failing: Ints, value: Floats, need: Floats, costs: Costs) -> Bools:
+    """Hide for each failing cell the cheapest further member of the relation whose hidden cells have least to give.
+
+    A member that was hidden for another cell serves all cells of its relations that need no more than it has to give.
+    Where all members of a cell's relations are hidden, the cheapest neighbour of one of them is.
+    """
+    added, is_free = hidden.copy(), ~costs.is_fixed
+    for cell in failing.tolist():
+        progress.check()
+        least, tightest, mates = np.inf, np.zeros(0, dtype=np.int64), []
+        for relation in relations.of_cell(cell).tolist():
+            members = relations.members(relation)
+            given = np.abs(value[members[hidden[members] & (members != cell)]]).sum()
+            mates.append(members[hidden[members]])
+            if given < least and (~hidden[members] & is_free[members]).any():
+                least, tightest = given, members
+        if len(tightest) == 0:
+            further = [relations.of_cell(mate) for mate in np.concatenate(mates).tolist()]
+            tightest = np.concatenate([relations.members(one) for one in np.unique(np.concatenate(further)).tolist()])
+        new = tightest[added[tightest] & ~hidden[tightest]]
+        free = tightest[~added[tightest] & is_free[tightest]]
+        if len(free) and np.abs(value[new]).sum() <= need[cell]:
+            added[free[np.argmin(costs.weight[free])]] = True
+    return added
+
+
+class Flow:
+    """The cheapest change of a table that moves one cell: what it changes has to be hidden.
+
+    Cells that are hidden and the neighbours of the cell are tried first, which takes a twentieth of the time that all
+    cells of the table take.
+    """
+
+    def __init__(self, system: System, relations: Relations, costs: Costs, hidden: Bools) -> None:
+        self.system, self.relations, self.hidden = system, relations, system.padded(hidden, of_others=True)
+        self.is_fixed = system.padded(costs.is_fixed, of_others=False)
+        self.weight = np.pad(costs.weight, (0, len(system.value) - len(hidden)))
+        self.by_column = system.matrix.tocsc()
+
+    def move(self, cell: int, distance: float, unmoved: Ints | None = None) -> bool:
+        """Hide what lets a cell move by a distance while some cells stay; tell whether that is possible."""
+        progress.check()
+        may_move = ~self.is_fixed
+        if unmoved is not None:
+            may_move[unmoved] = False
+        near = self.hidden.copy()
+        for relation in self.relations.of_cell(cell).tolist():
+            near[self.relations.members(relation)] = True
+        for allowed in (near & may_move, may_move):
+            places = np.flatnonzero(allowed)
+            change = self._cheapest(places, int(np.searchsorted(places, cell)), distance)
+            if change is not None:
+                self.hidden[places[np.abs(change) > 1e-6]] = True
+                return True
+        return False
+
+    def _cheapest(self, places: Ints, cell: int, distance: float) -> Floats | None:
+        """Return the cheapest change of some cells, in units of the distance; None where there is none.
+
+        The solver rounds to a ten millionth of such a unit.
+        """
+        matrix = restricted(self.by_column, places)
+        count, step = len(places), float(np.sign(distance))
+        down = (self.system.value[places] - self.system.least[places]) / abs(distance)
+        ends = np.column_stack([np.zeros(2 * count), np.append(np.full(count, MOST_MOVED), down.clip(0, MOST_MOVED))])
+        ends[cell], ends[cell + count] = max(step, 0), max(-step, 0)
+        cost = np.where(self.hidden[places], 1e-6, self.weight[places])
+        both_ways, none = sparse.hstack([matrix, -matrix], format="csc"), np.zeros(matrix.shape[0])
+        solved = linprog(np.append(cost, cost), A_eq=both_ways, b_eq=none, bounds=ends, method="highs-ds")
+        return solved.x[:count] - solved.x[count:] if solved.status == 0 else None

@@ -1,0 +1,115 @@
+"""duckanon verify: a recipient's numbers are the record's, and a file that was changed is found out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import duckanon
+from duckanon.cli.main import main
+from tests.job.conftest import POLICY
+
+LINKED = POLICY.replace('patient = "person"', 'patient = { role = "person", pseudonym = true }').replace(
+    "k = 10", "k = 10\nlinked_k = 2\nl = 2\nt = 0.9"
+)
+WITHOUT_PERSON = POLICY.replace('patient = "person"\n', 'patient = "identifier"\n') + "l = 3\nt = 0.9\n"
+
+
+def released(folder: Path, policy: str, target: str = "release.parquet") -> Path:
+    """Release the folder's table, and return the file."""
+    text = policy.replace("release.parquet", target)
+    if "pseudonym = true" in policy:
+        text = f'[key]\nenvironment = "DUCKANON_TEST_KEY"\n\n{text}'
+    (folder / "policy.toml").write_text(text, encoding="utf-8")
+    duckanon.release(folder / "policy.toml")
+    return folder / target
+
+
+def verified(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, dict[str, str]]:
+    """Run the command; return its exit code, and what it says of each number."""
+    code = main(["verify", *map(str, arguments)])
+    lines = [line.split(": ", 3) for line in capsys.readouterr().out.splitlines()]
+    return code, {parts[1]: parts[2] for parts in lines if len(parts) == 4}
+
+
+@pytest.mark.parametrize("target", ["release.parquet", "release.csv", "release.duckdb"])
+def test_every_number_of_a_release_without_people_is_confirmed(
+    folder: Path, capsys: pytest.CaptureFixture[str], target: str
+) -> None:
+    file = released(folder, WITHOUT_PERSON, target)
+    code, found = verified(capsys, file)
+    assert code == 0
+    assert found == {
+        "sha256": "confirmed",
+        "rows": "confirmed",
+        "dropped columns": "confirmed",
+        "k": "confirmed",
+        "l of diagnosis": "confirmed",
+        "t of diagnosis": "confirmed",
+        "max_suppressed_fraction": "not in the file",
+    }
+
+
+def test_people_are_counted_by_a_pseudonym_and_only_by_one(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DUCKANON_TEST_KEY", "a key of at least sixteen characters")
+    code, found = verified(capsys, released(folder, LINKED))
+    assert code == 0
+    assert {name for name, outcome in found.items() if outcome == "not in the file"} == {"max_suppressed_fraction"}
+    assert found["linked_k"] == "confirmed"
+    (folder / "release.parquet").unlink()
+    (folder / "release.parquet.record.json").unlink()
+    code, found = verified(capsys, released(folder, POLICY))
+    assert code == 0
+    assert found["k"] == "not in the file"
+
+
+def test_a_file_that_was_changed_is_found_out(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A row that somebody made finer, a column that should be gone, and a record that was made better."""
+    file = released(folder, WITHOUT_PERSON)
+    other = folder / "other.parquet"
+    record = f"--record={file}.record.json"
+    change = "SELECT * REPLACE (CASE WHEN row_number() OVER () = 1 THEN 21 ELSE age END AS age), 'x' AS name"
+    duckdb.sql(f"COPY ({change} FROM '{file}') TO '{other}'")
+    code, found = verified(capsys, other, record)
+    assert code == 1
+    assert {name for name, outcome in found.items() if outcome == "DIFFERS"} >= {"sha256", "dropped columns", "k"}
+    written = json.loads(Path(f"{file}.record.json").read_text(encoding="utf-8"))
+    for promise in written["tables"][0]["promises"]:
+        promise["measured"] = 1000
+    better = folder / "better.json"
+    better.write_text(json.dumps(written), encoding="utf-8")
+    code, found = verified(capsys, file, "--record", better)
+    assert code == 1
+    assert {name for name, outcome in found.items() if outcome == "DIFFERS"} == {
+        "k",
+        "l of diagnosis",
+        "t of diagnosis",
+    }
+
+
+def test_a_record_without_the_original_will_do(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = released(folder, WITHOUT_PERSON)
+    written = json.loads(Path(f"{file}.record.json").read_text(encoding="utf-8"))
+    for name in ("rows", "people", "sha256", "suppressed"):
+        del written["tables"][0][name]
+    (folder / "given.json").write_text(json.dumps(written), encoding="utf-8")
+    code, found = verified(capsys, file.rename(folder / "received.parquet"), "--record", folder / "given.json")
+    assert code == 0
+    assert found["k"] == found["sha256"] == "confirmed"
+
+
+def test_what_cannot_be_verified_is_a_sentence(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = released(folder, WITHOUT_PERSON)
+    for arguments, words in (
+        ([folder / "nothing.parquet"], "the record cannot be read"),
+        ([folder / "nothing.parquet", f"--record={file}.record.json"], "there is no such file"),
+        ([file, folder / "people.parquet", f"--record={file}.record.json"], "the record has no release of that name"),
+        ([folder / "policy.toml", f"--record={file}.record.json"], "the release cannot be read"),
+    ):
+        assert main(["verify", *map(str, arguments)]) == 3
+        assert words in capsys.readouterr().err

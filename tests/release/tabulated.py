@@ -1,0 +1,73 @@
+"""Aggregate tables for tests, and an attacker who knows nothing of the code: ranks of matrices, a program per cell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.optimize import linprog
+
+from duckanon._methods.tables.cells import NOBODY, Cells, Contributions, strides, table_cells
+from duckanon._methods.tables.dimensions import Tree, dimension
+from duckanon._methods.tables.relations import relations_of
+
+
+def count_table(
+    counts: dict[tuple[str, ...], float],
+    names: Sequence[str],
+    trees: dict[str, list[Tree]] | None = None,
+    *,
+    with_empty: bool = False,
+) -> Cells:
+    """Make a table of counts from its inner cells."""
+    labels = [sorted({cell[place] for cell in counts}) for place in range(len(names))]
+    dimensions = [
+        dimension(name, values, (trees or {}).get(name, [])) for name, values in zip(names, labels, strict=True)
+    ]
+    codes = np.array([[labels[place].index(label) for place, label in enumerate(cell)] for cell in counts])
+    people = np.array(list(counts.values()), dtype=np.int64)
+    zero = np.zeros(len(people))
+    owner = np.where(people > 0, np.arange(len(people)), NOBODY)
+    inner = Contributions(codes @ strides(dimensions), people, people, zero, zero, np.zeros((len(people), 2)), owner)
+    return table_cells(dimensions, inner, None, counts_people=True, with_empty=with_empty)
+
+
+def names_of(cells: Cells, places: np.ndarray) -> list[tuple[str | None, ...]]:
+    """Return the labels of some cells."""
+    return [
+        tuple(one.labels[code] for one, code in zip(cells.dimensions, cells.coordinates[place], strict=True))
+        for place in np.arange(len(cells))[places]
+    ]
+
+
+def flags(cells: Cells, names: set[tuple[str, ...]]) -> np.ndarray:
+    """Mark cells by their labels."""
+    return np.array([name in names for name in names_of(cells, np.arange(len(cells)))])
+
+
+def derivable_by_rank(matrix: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+    """Tell which hidden cells follow from the others: their unit vectors are sums of relations."""
+    part = matrix[:, hidden]
+    rank = np.linalg.matrix_rank(part)
+    units = np.eye(part.shape[1])
+    found = np.zeros(len(hidden), dtype=bool)
+    found[hidden] = [np.linalg.matrix_rank(np.vstack([part, unit])) == rank for unit in units]
+    return found
+
+
+def interval_by_program(matrix: np.ndarray, value: np.ndarray, hidden: np.ndarray, cell: int) -> tuple[float, float]:
+    """Return the smallest and the largest value of a hidden cell, by a linear program each, over counts."""
+    part, place = matrix[:, hidden], int(np.flatnonzero(np.flatnonzero(hidden) == cell)[0])
+    ends = []
+    for sign in (1, -1):
+        cost = np.zeros(part.shape[1])
+        cost[place] = sign
+        solved = linprog(cost, A_eq=part, b_eq=part @ value[hidden], bounds=(0, None))
+        assert solved.status in (0, 3)
+        ends.append(sign * solved.fun if solved.status == 0 else np.inf)
+    return ends[0], ends[1]
+
+
+def relation_matrix(cells: Cells) -> np.ndarray:
+    """Return the relations of a table as a plain matrix."""
+    return np.asarray(relations_of(cells).matrix.todense())

@@ -1,0 +1,279 @@
+"""Aggregate tables: published examples, audits against plain linear algebra, and attacks on what is returned."""
+
+from __future__ import annotations
+
+import itertools
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duckanon._methods.tables import exact_audit as exact_module
+from duckanon._methods.tables.exact_audit import exact_audit
+from duckanon._methods.tables.interval_audit import System, narrow_cells
+from duckanon._methods.tables.patterns import hide_cells
+from duckanon._methods.tables.primary import CellRule, primary_cells
+from duckanon._methods.tables.relations import relations_of
+from duckanon._methods.tables.repair import Flow
+from duckanon._methods.tables.suppression import cell_costs, hide_groups
+from tests.profiles import cheap, dear
+from tests.release.tabulated import (
+    count_table,
+    derivable_by_rank,
+    flags,
+    interval_by_program,
+    names_of,
+    relation_matrix,
+)
+from tests.sqltest import data_file, registered
+
+
+def test_one_small_cell_of_microdata1_takes_three_more() -> None:
+    """All methods of sdcTable hide four cells."""
+    rows = duckdb.sql(
+        f"SELECT region, gender, count(*) FROM '{data_file('tables/microdata1.csv')}' GROUP BY ALL"
+    ).fetchall()
+    cells = count_table({(region, gender): count for region, gender, count in rows}, ["region", "gender"])
+    hidden = flags(cells, {("A", "female")})
+    assert hide_groups(cells, relations_of(cells), hidden, CellRule(2), cell_costs(cells)).sum() == 4
+
+
+def test_small_and_empty_cells_of_z1_are_six() -> None:
+    """As GaussSuppression hides them for at most three people, empty cells included."""
+    rows = duckdb.sql(f"SELECT region, hovedint, ant FROM '{data_file('tables/z1.csv')}'").fetchall()
+    cells = count_table({row[:2]: row[2] for row in rows}, ["region", "hovedint"], with_empty=True)
+    primary = primary_cells(cells, CellRule(4), protects_zeros=True).cells
+    costs = cell_costs(cells, protects_zeros=True)
+    assert hide_groups(cells, relations_of(cells), primary, CellRule(2), costs).sum() == 6
+
+
+def test_a_cell_that_follows_from_nine_hidden_ones_takes_one_more() -> None:
+    """The problem of sdcTable's manual: every row and column has two hidden cells, and yet (w, b) follows."""
+    values = {"w": (30, 47, 64, 89), "x": (90, 124, 5, 31), "y": (92, 100, 59, 85), "z": (800, 991, 651, 685)}
+    counts = {(row, "abcd"[place]): value for row, each in values.items() for place, value in enumerate(each)}
+    cells = count_table(counts, ["row", "column"])
+    hidden = flags(cells, set(zip("wwwxxyyzz", "abcacbdbd", strict=True)))
+    relations = relations_of(cells)
+    assert names_of(cells, exact_audit(relations.matrix, hidden).is_derivable) == [("w", "b")]
+    system = System(relations.matrix, cells.value, np.zeros(len(cells)))
+    (cell,) = np.flatnonzero(flags(cells, {("w", "b")}))
+    flow = Flow(system, relations, cell_costs(cells), hidden)
+    assert flow.move(int(cell), 10)
+    assert (flow.hidden & ~hidden).sum() == 1
+    hidden |= flags(cells, {("x", "d")})
+    assert interval_by_program(relation_matrix(cells), cells.value, hidden, int(cell)) == pytest.approx((0, 78))
+    need = np.where(flags(cells, {("w", "b")}), 1.0, 0)
+    asked = need > 0
+    assert [len(found) for found in narrow_cells(system, hidden, asked, 47 * need, 31 * need)] == [0, 0]
+    assert [len(found) for found in narrow_cells(system, hidden, asked, 48 * need, 32 * need)] == [0, 1]
+
+
+def test_two_hierarchies_of_one_column_are_protected_together() -> None:
+    """UserSupport 136: K follows from both hierarchies, and sdcTable 0.31 missed it; hiding N helps."""
+    people = dict(zip("ABIJKLMN", (2, 2, 8, 8, 3, 3, 3, 7), strict=True))
+    county = {region: ["county 1" if region in "ABIJ" else "county 2"] for region in people}
+    size = {region: ["big" if region in "LM" else "small"] for region in people}
+    cells = count_table({(region,): count for region, count in people.items()}, ["region"], {"region": [county, size]})
+    primary = primary_cells(cells, CellRule(4)).cells
+    assert names_of(cells, exact_audit(relations_of(cells).matrix, primary).is_derivable) == [("K",)]
+    pattern = hide_cells(cells, CellRule(4))
+    assert ("N",) in names_of(cells, pattern.withheld)
+    assert len(pattern.faults.cells) == 0
+
+
+@st.composite
+def tables(draw: st.DrawFn) -> dict[tuple[str, ...], int]:
+    """Draw the inner cells of a table of two or three columns."""
+    sizes = draw(st.sampled_from([(2, 3), (4, 4), (2, 3, 3)]))
+    inner = itertools.product(*("abcd"[:size] for size in sizes))
+    return {cell: draw(st.sampled_from([0, 1, 2, 4, 6, 9, 15, 40])) for cell in inner}
+
+
+@pytest.mark.rotating
+@cheap
+@given(tables(), st.integers(0, 10**6), st.booleans())
+def test_the_exact_audit_is_that_of_ranks(counts: dict[tuple[str, ...], int], seed: int, projects: bool) -> None:
+    """By elimination and by projection, on patterns of all kinds: a hundred in a thorough run."""
+    cells = count_table(counts, ["one", "two", "three"][: len(next(iter(counts)))], with_empty=True)
+    random = np.random.default_rng(seed)
+    hidden = random.random(len(cells)) < random.choice([0.2, 0.4, 0.6])
+    relations = relations_of(cells)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact_module, "ELIMINATED", 0 if projects else 1_500)
+        audit = exact_audit(relations.matrix, hidden)
+    matrix = relation_matrix(cells)
+    assert (audit.is_derivable == derivable_by_rank(matrix, hidden)).all()
+    for first, second in itertools.combinations(np.flatnonzero(hidden & ~audit.is_derivable)[:4], 2):
+        knows_first = hidden.copy()
+        knows_first[first] = False
+        gives_away = derivable_by_rank(matrix, knows_first)[second]
+        assert (audit.determined_with[first] == audit.determined_with[second]) == gives_away
+
+
+@dear
+@given(tables(), st.integers(0, 10**6))
+def test_the_interval_audit_is_that_of_one_program_per_cell(counts: dict[tuple[str, ...], int], seed: int) -> None:
+    cells = count_table(counts, ["one", "two", "three"][: len(next(iter(counts)))], with_empty=True)
+    random = np.random.default_rng(seed)
+    hidden = random.random(len(cells)) < 0.5
+    asked = hidden & (random.random(len(cells)) < 0.5)
+    below, above = random.integers(0, 8, len(cells)).astype(float), random.integers(0, 8, len(cells)).astype(float)
+    below = np.minimum(below, cells.value)
+    system = System(relations_of(cells).matrix, cells.value, np.zeros(len(cells)))
+    low, high = narrow_cells(system, hidden, asked, below, above)
+    for cell in np.flatnonzero(asked):
+        least, most = interval_by_program(relation_matrix(cells), cells.value, hidden, int(cell))
+        assert (cell in low) == (least > cells.value[cell] - below[cell] + 1e-6)
+        assert (cell in high) == (most < cells.value[cell] + above[cell] - 1e-6)
+
+
+def _values(shown: dict[tuple[str | None, ...], float | None]) -> str:
+    return ", ".join(
+        f"({', '.join(map(repr, cell))}, {'NULL' if value is None else value})" for cell, value in shown.items()
+    )
+
+
+@pytest.mark.rotating
+@dear
+@given(tables(), st.sampled_from([3, 5]))
+def test_an_attacker_learns_nothing_about_small_cells(counts: dict[tuple[str, ...], int], k: int) -> None:
+    """Ranks, subtractions and a program per cell, on the rows that SQL returns."""
+    names = ["one", "two", "three"][: len(next(iter(counts)))]
+    if sum(counts.values()) < k:
+        return
+    cells = count_table({cell: count for cell, count in counts.items() if count}, names)
+    con = registered().cursor()
+    values = ", ".join(str((*cell, count)) for cell, count in counts.items())
+    con.execute(f"CREATE OR REPLACE TEMP TABLE inner_cells AS FROM (VALUES {values}) AS t({', '.join(names)}, people)")
+    con.execute("CREATE OR REPLACE TEMP TABLE rows AS SELECT *, unnest(range(people)) AS i FROM inner_cells").fetchall()
+    released = con.execute(
+        f"SELECT {', '.join(names)}, value "
+        f"FROM anon.protect_table('rows', {names}, k := {k}, max_suppressed_fraction := 1)"
+    ).fetchall()
+    shown = {row[:-1]: row[-1] for row in released}
+    assert set(shown) == set(names_of(cells, np.arange(len(cells))))
+    hidden = np.array([shown[name] is None for name in names_of(cells, np.arange(len(cells)))])
+    published = [value for value in shown.values() if value is not None]
+    assert sorted(published) == sorted(cells.value[~hidden])
+    columns = ", ".join(names)
+    con.execute(
+        f"CREATE OR REPLACE TEMP TABLE shown AS FROM (VALUES {_values(shown)}) AS t({columns}, value)"
+    ).fetchall()
+    audit = (
+        f"SELECT count(*) FROM anon.audit_table('shown', {names}, k := {k}, original := 'rows') WHERE fault IS NOT NULL"
+    )
+    assert con.execute(audit).fetchall() == [(0,)]
+    small = cells.value < k
+    assert not (small & ~hidden).any()
+    matrix = relation_matrix(cells)
+    assert not (derivable_by_rank(matrix, hidden) & small).any()
+    for relation in matrix:
+        parts = (relation > 0) & hidden
+        if parts.any() and not hidden[relation < 0].any():
+            assert cells.value[parts].sum() >= k
+    for cell in np.flatnonzero(small):
+        least, most = interval_by_program(matrix, cells.value, hidden, int(cell))
+        assert least <= 1 + 1e-6
+        assert most >= k - 1 - 1e-6
+
+
+@pytest.fixture(scope="module")
+def con() -> duckdb.DuckDBPyConnection:
+    """Return a connection with 300 people, few of them in some regions, ages and jobs."""
+    cursor = registered().cursor()
+    cursor.execute(
+        """CREATE OR REPLACE TEMP TABLE workers AS
+        SELECT i AS id, 'r' || (i % 4) AS region, 'a' || (i // 4 % 3) AS age,
+               'j' || least(i * 11 % 7, i * 13 % 5) AS job, 100 + i * 17 % 900 AS wage
+        FROM range(300) AS t(i)"""
+    ).fetchall()
+    return cursor
+
+
+@pytest.mark.rotating
+def test_linked_tables_are_protected_together(con: duckdb.DuckDBPyConnection) -> None:
+    """The audit with the rows finds nothing, not even in the cells that no table shows."""
+    call = "['region', 'job'], k := 12, linked := [['job', 'age']]"
+    con.execute(
+        f"CREATE OR REPLACE TEMP TABLE two AS FROM anon.protect_table('workers', {call}, max_suppressed_fraction := 1)"
+    ).fetchall()
+    assert con.execute("SELECT bool_or(published) AND bool_or(NOT published) FROM two").fetchall() == [(True,)]
+    found = con.execute(
+        f"FROM anon.audit_table('two', {call}, original := 'workers') WHERE fault IS NOT NULL"
+    ).fetchall()
+    assert found == []
+
+
+@pytest.mark.rotating
+def test_a_release_knows_the_former_one(con: duckdb.DuckDBPyConnection) -> None:
+    """What both releases show together gives no cell away that the first one had hidden."""
+    by = "['region', 'job']"
+    con.execute(
+        "CREATE OR REPLACE TEMP TABLE earlier AS "
+        f"FROM anon.protect_table('workers', {by}, k := 3, max_suppressed_fraction := 1)"
+    ).fetchall()
+    found = {}
+    for name, more in (("unaware", ""), ("aware", ", previous := 'earlier'")):
+        con.execute(
+            f"CREATE OR REPLACE TEMP TABLE {name} AS "
+            f"FROM anon.protect_table('workers', {by}, k := 6, max_suppressed_fraction := 1{more})"
+        ).fetchall()
+        con.execute(
+            f"CREATE OR REPLACE TEMP TABLE together AS SELECT region, job, coalesce(t.value, earlier.value) AS value "
+            f"FROM {name} AS t JOIN earlier USING (region, job)"
+        ).fetchall()
+        (found[name],) = con.execute(
+            f"SELECT count(*) FROM anon.audit_table('together', {by}, k := 6, original := 'workers') "
+            "WHERE fault = 'derivable'"
+        ).fetchone()
+    assert found["aware"] == 0
+
+
+def test_a_cell_that_few_people_joined_is_hidden(con: duckdb.DuckDBPyConnection) -> None:
+    """The difference between two published counts would show them."""
+    con.execute(
+        "CREATE OR REPLACE TEMP TABLE before AS FROM anon.protect_table('workers', ['region'], k := 5)"
+    ).fetchall()
+    con.execute(
+        "CREATE OR REPLACE TEMP TABLE more AS FROM workers UNION ALL SELECT -1, 'r0', 'a1', 'j1', 500"
+    ).fetchall()
+    rows = con.execute(
+        "SELECT region FROM anon.protect_table('more', ['region'], k := 5, previous := 'before', "
+        "max_suppressed_fraction := 1) WHERE NOT published"
+    ).fetchall()
+    assert {("r0",), ("Total",)} <= set(rows)
+
+
+def test_people_in_several_cells_count_once(con: duckdb.DuckDBPyConnection) -> None:
+    """Margins are counts of different people, and agree with the rules in pure SQL."""
+    con.execute(
+        "CREATE OR REPLACE TEMP TABLE visits AS SELECT *, id // 3 AS patient FROM workers WHERE id < 150"
+    ).fetchall()
+    both = con.execute(
+        """SELECT count(*), bool_and(t.people = r.people AND t.value = r.value), bool_and(NOT r.is_primary)
+        FROM anon.protect_table('visits', ['region', 'age'], k := 4, person := 'patient') AS t
+        JOIN anon.cell_rules('visits', ['region', 'age'], k := 4, person := 'patient') AS r USING (region, age)
+        WHERE t.published"""
+    ).fetchall()
+    assert both[0][0] > 10
+    assert both[0][1:] == (True, True)
+
+
+@pytest.mark.rotating
+def test_sums_meet_every_rule(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "CREATE OR REPLACE TEMP TABLE wages AS FROM anon.protect_table('workers', ['region', 'job'], 'wage', k := 3, "
+        "dominance := [2, 80], max_suppressed_fraction := 1)"
+    ).fetchall()
+    found = con.execute(
+        "SELECT fault FROM anon.audit_table('wages', ['region', 'job'], people := 'people', k := 3, "
+        "original := 'workers', measure := 'wage') WHERE fault IS NOT NULL"
+    ).fetchall()
+    assert found == []
+    assert con.execute(
+        "SELECT count(*) FROM wages "
+        "JOIN anon.cell_rules('workers', ['region', 'job'], 'wage', k := 3, dominance := [2, 80]) "
+        "USING (region, job) WHERE is_primary AND published"
+    ).fetchall() == [(0,)]
