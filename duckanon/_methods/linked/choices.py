@@ -149,7 +149,7 @@ class Supports:
         return right - left
 
 
-def smallest_support(rows: Rows, items: Ints, people: int) -> int:
-    """Return the smallest number of people who hold a choice; `people` are those of the class."""
+def violated_share(rows: Rows, items: Ints, k: int) -> float:
+    """Return the share of the choices of all people that fewer than k hold."""
     held = keys(rows.sets[choices(rows.sets, chains(rows.person, items).before)], np.append(items, 0))
-    return min(people, int(Supports(held).of(held).min(initial=people)))
+    return float((Supports(held).of(held) < k).mean()) if len(held) else 0.0

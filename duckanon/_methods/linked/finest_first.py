@@ -9,17 +9,15 @@ import numpy as np
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, Ints, Ints32, run_starts
-from duckanon._methods.linked.choices import Rows, Supports, chains, choices, has_any, keys
+from duckanon._methods.linked.choices import Rows, Supports, chains, choices, has_any, keys, violated_share
 from duckanon._methods.linked.confidence import Told
 from duckanon._methods.linked.rows_out import cover, rows_out, scattered
 
 _ROUNDS = 80
 """Rounds after which rows stay as coarse as they were: 10 to 40 are usual."""
 _HOPELESS = 0.7
-"""Levels at which more of the rows would have to go are not tried: few rows can show them, and those take the room of
-many more that would show the next level (a hospital's tables, by days and codes: 3 % more is lost)."""
-_PASSES = 2
-"""What one pass shows makes room for more: the second one loses 6 to 10 % less, the third one 1 %."""
+"""Levels at which fewer than k people hold more of the choices are not tried: few rows can show them, and these take the
+room of many more that would show the next level (a hospital's tables, by months and codes: 4 % more is lost)."""
 
 
 def best_levels(
@@ -34,11 +32,11 @@ def best_levels(
     tried: list[int] = []
     for start in range(len(ladder)):
         is_last = start == len(ladder) - 1
-        gone = rows_out(rows, ladder[start], k, told, 1 if is_last else _HOPELESS)
-        if gone is None:
+        if not is_last and violated_share(rows, ladder[start], k) > _HOPELESS:
             continue
         tried.append(start)
-        if is_last or gone.mean() <= most:
+        gone = rows_out(rows, ladder[start], k, told, 1 if is_last else most)
+        if gone is not None:
             shown = finest_first(rows, [ladder[level] for level in tried], k, told, gone)
             level = np.array([*tried, len(ladder)])[shown]
             lost = float(np.choose(level, with_gone).mean())
@@ -57,7 +55,9 @@ def finest_first(rows: Rows, ladder: Sequence[Ints], k: int, told: Told | None, 
     level = np.where(gone, len(ladder), coarsest)
     shown = ladder[-1].copy()
     sets = rows.sets[~has_any(rows.sets, gone)]
-    for _ in range(_PASSES):
+    for _ in range(
+        max(1, rows.sets.shape[1] - 1)
+    ):  # with three known rows a second pass loses 10 % less; with two, 1 %
         for finer in range(coarsest):
             candidates = (level > finer) & ~gone
             up = refined(rows._replace(sets=sets), shown, ladder[finer], candidates, k, told)
