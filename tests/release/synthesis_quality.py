@@ -46,8 +46,8 @@ MEASURES = [
 ]
 """Median and largest distance of distributions, mean difference of Cramer's V, AUC against other people, share of
 number cells of one or two people, rows that copy a member beyond those of other people and chance, share of the rows
-that break the rule which is broken most, what models lose that are trained on the release and tested on other people (AUC or
-R squared), processor seconds, win rate of the nearest row in the paired attack and its standard error."""
+that break the rule which is broken most, what models lose that are trained on the release and tested on other people
+(AUC or R squared), processor seconds, win rate of the nearest row in the paired attack and its standard error."""
 TARGETS = {
     "Adult": "income",
     "NHANES": "SBP",
