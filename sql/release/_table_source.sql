@@ -11,8 +11,8 @@ WITH _duckanon_given AS (
 SELECT CAST(COLUMNS("by") AS VARCHAR),
        CAST(COLUMNS([coalesce(measure, '_duckanon_one')]) AS DOUBLE) AS _duckanon_value,
        CASE WHEN COLUMNS([coalesce(person, '_duckanon_nobody')]) IS NOT NULL
-            THEN CAST(md5_number(CAST(COLUMNS([coalesce(person, '_duckanon_nobody')]) AS VARCHAR)) >> 64 AS UBIGINT) END
-           AS _duckanon_person
+            THEN CAST(md5_number(CAST(COLUMNS([coalesce(person, '_duckanon_nobody')]) AS VARCHAR))
+                      % 18446744073709551616 AS UBIGINT) END AS _duckanon_person
 FROM _duckanon_given
 WHERE anon._uncollated(caller, COLUMNS("by"))
       AND CASE WHEN CAST(COLUMNS("by") AS VARCHAR) = 'Total'
