@@ -57,3 +57,10 @@ CREATE OR REPLACE TABLE released AS
 SELECT sex, dob, zip, occupation FROM coarser QUALIFY count(*) OVER (PARTITION BY sex, dob, zip, occupation) >= 10;
 FROM anon.generalization_loss('patients', 'released', ['sex', 'dob', 'zip', 'occupation'], k := 10,
                               hierarchies := MAP {'occupation': 'occupation_hierarchy'});
+
+-- rows that stay linked: whoever knows two visits of a patient finds at least five patients
+CREATE OR REPLACE TABLE visits AS
+SELECT patient_id, 1 + (glucose // (visit + 1)) % 4 AS ward, 1 + (age + glucose // (visit + 2)) % 12 AS month
+FROM patients, range(3) AS t(visit) WHERE patient_id <= 'P001000';
+CREATE OR REPLACE TABLE linked_visits AS FROM anon.release_linked(['visits'], 'patient_id', ['ward', 'month'], 5);
+FROM anon.known_events(['linked_visits'], 'patient_id', ['ward', 'month'], known := 2);

@@ -12,6 +12,7 @@ from duckanon._methods.baselines import declared as baselines
 from duckanon._methods.boxes import declared as boxes
 from duckanon._methods.generalize import declared as generalize
 from duckanon._methods.intervals import declared as intervals
+from duckanon._methods.linked import declared as linked
 from duckanon._methods.microaggregate import declared as microaggregate
 from duckanon._methods.recode import declared as recode
 from duckanon._methods.suppress import declared as suppress
@@ -26,6 +27,7 @@ _MODULES = (
     boxes,
     intervals,
     recode,
+    linked,
     swap,
     synthesize,
     baselines,

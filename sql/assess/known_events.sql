@@ -31,14 +31,14 @@ WITH RECURSIVE _duckanon_members AS MATERIALIZED (          -- bound first, so i
     FROM query(list_transform([anon._checked_events('anon.known_events', tables, person, cols, known, class, people, k,
                                    CASE WHEN people IS NULL THEN tables ELSE [people] END)], lambda those:
         anon._table_calls('_event_people', those, list_transform(those, lambda one:
-            ', ' || anon._quoted(CAST(person AS VARCHAR)) || ', ' || anon._quoted_list(class))))[1])
+            ', ' || anon._quoted(CAST(person AS VARCHAR)) || ', ' || anon._quoted_list(class)), ' UNION ALL '))[1])
 ), _duckanon_events AS MATERIALIZED (
     FROM query(list_transform([TRY_CAST(tables AS VARCHAR[])], lambda those:
         anon._table_calls('_event_rows', those, list_transform(range(1, 1 + len(those)), lambda place:
             ', ' || anon._quoted(CAST(person AS VARCHAR)) || ', ' || anon._quoted_list(cols) || ', ' || place || ', '
                  || CASE WHEN starts_with(typeof(known), 'MAP(')
                          THEN TRY_CAST(known AS MAP(VARCHAR, BIGINT))[those[place]]
-                         ELSE TRY_CAST(known AS BIGINT) END)))[1])
+                         ELSE TRY_CAST(known AS BIGINT) END), ' UNION ALL '))[1])
 ), _duckanon_people AS MATERIALIZED (
     SELECT whose, row_number() OVER ()::INTEGER AS person_number, class_number
     FROM _duckanon_members
@@ -89,7 +89,8 @@ WITH RECURSIVE _duckanon_members AS MATERIALIZED (          -- bound first, so i
           FROM _duckanon_choices JOIN (SELECT DISTINCT person_number, told FROM query(anon._table_calls('_event_values',
                    list_append(TRY_CAST(tables AS VARCHAR[]), people),
                    list_transform(list_append(TRY_CAST(tables AS VARCHAR[]), people), lambda one:
-                       ', ' || anon._quoted(CAST(person AS VARCHAR)) || ', ' || anon._quoted(sensitive))))
+                       ', ' || anon._quoted(CAST(person AS VARCHAR)) || ', ' || anon._quoted(sensitive)),
+                   ' UNION ALL '))
                JOIN _duckanon_people USING (whose) WHERE told IS NOT NULL) AS told_by USING (person_number)
           GROUP BY size, choice, told) JOIN _duckanon_counted USING (size, choice)
     GROUP BY size

@@ -1,0 +1,112 @@
+"""The functions of this package that SQL can call."""
+
+from __future__ import annotations
+
+from duckanon._core.common import parameters as shared
+from duckanon._core.common.declare import Options, Parameter, Release
+from duckanon._core.common.rules import ColumnName, Either, ListOf, MapOf, Number, OneOf, TableName, Tables, Text, Whole
+
+
+class _Bands(OneOf):
+    null = True
+
+
+def _known_names_tables(given: Options) -> str | None:
+    known, tables = given["known"], given["tables"]
+    if isinstance(known, dict) and sorted(known) != sorted(tables):
+        return f"known must have a number for each of tables; got {', '.join(known)}."
+    return None
+
+
+def _names_are_apart(given: Options) -> str | None:
+    """Refuse a column that has two tasks."""
+    seen: dict[str, str] = {"table_name": "the result", "row_count": "the result"}
+    for parameter in ("person", "cols", "class"):
+        names = given[parameter] or ()
+        for name in (names,) if isinstance(names, str) else names:
+            if name.lower() in seen:
+                return f'{parameter} must not name a column of {seen[name.lower()]}; got "{name}".'
+            seen[name.lower()] = parameter
+    for name in given["keep"] or ():
+        if seen.get(name.lower()) in ("cols", "class", "the result"):
+            return f'keep must not name a column of {seen[name.lower()]}; got "{name}".'
+    if given["people"] in given["tables"]:
+        return f"people must be none of tables; got {given['people']}."
+    return None
+
+
+def _confidence_has_column(given: Options) -> str | None:
+    if (given["sensitive"] is None) != (given["max_confidence"] is None):
+        return "sensitive and max_confidence must be given together; got one of them."
+    return None
+
+
+RELEASE_LINKED = Release(
+    name="release_linked",
+    algorithm="duckanon._methods.linked.release:release_linked",
+    stage="release",
+    summary="Generalizes linked tables of events: whoever knows any m events of a person finds at least k people.",
+    parameters=(
+        Parameter("tables", Tables("['visits', 'labs']"), "The tables of events").without("large", "spark", "policy"),
+        Parameter("person", ColumnName(), "The column of all tables that says whose row it is").without("policy"),
+        shared.COLS.having(meaning="The columns that somebody may know of an event; each table has some of them"),
+        shared.K.having(meaning="The smallest number of people who hold a choice of events"),
+        Parameter(
+            "known",
+            Either((Whole(1, 4), MapOf("MAP {'visits': 2, 'labs': 0}", Whole(0, 4), null=False))),
+            "How many events of a person somebody may know; a map says how many of each table, and the largest number "
+            "is that of all together",
+            2,
+        ),
+        Parameter(
+            "class",
+            shared._SOME,
+            "Columns of the person that somebody may know, already coarse: of `people`, or of all tables. They are "
+            "released as they are, and each of their classes must have `k` people",
+            None,
+        ),
+        Parameter(
+            "people",
+            TableName(null=True),
+            "A table with one row for each person, also for those without events, which is part of the result. NULL: "
+            "there are no people but those of `tables`",
+            None,
+        ),
+        shared.HIERARCHIES,
+        Parameter(
+            "ladder",
+            ListOf(
+                MapOf("MAP {'day': 'month'}", Text("'month'"), null=False),
+                "[MAP {'day': 'month'}, MAP {'day': 'year', 'code': '*'}]",
+                null=True,
+            ),
+            "Levels from fine to coarse that rows may show: for each column a period ('day', 'month', 'quarter', "
+            "'half-year', 'year', '5 years', 'decade'), the level of its hierarchy ('0', '1'), the width of a range "
+            "('10'), 'value' or '*'. NULL: they are found by search",
+            None,
+        ),
+        shared.KEPT,
+        Parameter(
+            "counts",
+            _Bands("bands"),
+            "`'bands'`: the number of events of a person may be known too, up to bands (1, 2, 3-4, 5-8, ...), which "
+            "are released as `row_count` and belong to the class",
+            None,
+        ),
+        Parameter("sensitive", ColumnName(null=True), "The column that `max_confidence` is about", None),
+        Parameter(
+            "max_confidence",
+            Number(above=0, most=1, null=True),
+            "The largest share of one value of `sensitive` among the people who hold a choice of events",
+            None,
+        ),
+        shared.MAX_SUPPRESSED_FRACTION.having(default=0.01),
+        shared.SEED,
+    ),
+    checks=(_known_names_tables, _names_are_apart, _confidence_has_column),
+    body="anon._release_linked",
+    hands_over=True,
+    coded=True,
+)
+
+FUNCTIONS = (RELEASE_LINKED,)

@@ -1,0 +1,74 @@
+"""People with a history: their classes, how many events they have, and their sensitive values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from duckanon._core.common.arrays import Ints
+from duckanon._core.common.codes import encode
+from duckanon._methods.linked.confidence import Told
+from duckanon._methods.linked.ladders import ranked
+
+_BANDS = (1, 2, 3, 5, 9, 17, 33, 65, 129)
+"""The least number of rows of each band."""
+BAND_NAMES = ("1", "2", "3-4", "5-8", "9-16", "17-32", "33-64", "65-128", "129+", "0")
+"""The last one is that of people without events."""
+
+
+def parts_of(column: pa.ChunkedArray, names: Sequence[str]) -> Ints:
+    """Return the place of each row's table."""
+    return np.asarray(pc.index_in(column, pa.array(names, column.type)).to_numpy(), dtype=np.int64)
+
+
+def classes_of(table: pa.Table, columns: Sequence[str], person_of: Ints, part_of: Ints, people: str | None) -> Ints:
+    """Return the class of each person, from the rows of `people`, or from all rows, which must agree."""
+    rows = np.arange(len(person_of))
+    if people is not None:
+        rows = np.flatnonzero(part_of == part_of.max())
+        if len(rows) > len(np.unique(person_of[rows])):
+            raise ValueError("people must have one row for each person; got several for some.")
+        missing = int(person_of.max(initial=-1)) + 1 - len(rows)
+        if missing:
+            raise ValueError(f"people must have every person of the tables; {missing} are missing.")
+    key = np.zeros(len(rows), np.int64)
+    for codes, count in encode(table.select(columns).take(pa.array(rows))) if columns else ():
+        key = ranked(key * count + codes.astype(np.int64))
+    found = np.empty(int(person_of.max(initial=-1)) + 1, np.int64)
+    found[person_of[rows]] = key
+    if (found[person_of[rows]] != key).any():
+        raise ValueError("class must be the same in all rows of a person; it differs between rows of some.")
+    return found
+
+
+def bands_of(person_of: Ints, people: int) -> Ints:
+    """Return the band of the number of events of each person; people without any are in the last one."""
+    counts = np.bincount(person_of, minlength=people)
+    return np.where(counts == 0, len(_BANDS), np.searchsorted(_BANDS, counts, side="right") - 1)
+
+
+class SensitiveValues:
+    """The sensitive values of all people."""
+
+    def __init__(self, column: pa.ChunkedArray, person_of: Ints, people: int, most: float) -> None:
+        known = ~np.asarray(column.is_null().to_numpy(), np.bool_)
+        ((codes, count),) = encode(pa.table({"value": column}))
+        pairs = np.unique(person_of[known] * count + codes[known].astype(np.int64))
+        self._values, self._most = pairs % count, most
+        self._starts = np.searchsorted(pairs // count, np.arange(people + 1))
+        common = np.bincount(self._values).max(initial=0) / max(people, 1)
+        if common > most:
+            raise ValueError(
+                f"max_confidence must be at least {common:.3f}, the share of people with the most frequent value of "
+                "sensitive."
+            )
+
+    def of(self, people: Ints) -> Told:
+        """Return the values of some people, numbered from 0."""
+        counts = self._starts[people + 1] - self._starts[people]
+        starts = np.append(0, np.cumsum(counts))
+        places = np.repeat(self._starts[people] - starts[:-1], counts) + np.arange(starts[-1])
+        return Told(starts, self._values[places], self._most)

@@ -1,0 +1,194 @@
+"""The rows that ``anon.release_linked`` returns: those of several tables, with labels that k people share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from duckanon._core.common import progress
+from duckanon._core.common.arguments import generator
+from duckanon._core.common.arrays import Ints
+from duckanon._core.common.codes import ranks_of
+from duckanon._core.common.parameters import Kept, refuse_other_columns
+from duckanon._core.privacy.narrowing import refuse_narrowing
+from duckanon._methods.generalize.hierarchies import HierarchyRow, hierarchy_tables
+from duckanon._methods.linked.class_levels import Part, levels_by_class
+from duckanon._methods.linked.column_levels import column_levels
+from duckanon._methods.linked.ladders import found_steps, given_steps, ladder_of, ranked
+from duckanon._methods.linked.people import BAND_NAMES, SensitiveValues, bands_of, classes_of, parts_of
+
+TABLE_NAME, ROW_COUNT = "table_name", "row_count"
+"""Columns of the result: the table of a row, and the band of the number of rows of its person."""
+
+
+def release_linked(
+    tables: list[pa.Table],
+    *,
+    table_names: Sequence[str],
+    person: str,
+    cols: Sequence[str],
+    k: int,
+    known: Sequence[int],
+    class_columns: Sequence[str] | None,
+    people: str | None,
+    hierarchies: Sequence[HierarchyRow] | None,
+    ladder: Sequence[Mapping[str, str | None]] | None,
+    kept: Kept,
+    counts: str | None,
+    sensitive: str | None,
+    max_confidence: float | None,
+    max_suppressed_fraction: float,
+    seed: int | None,
+) -> pa.Table:
+    """Return the rows of several tables below each other, with labels for `cols`; rows that cannot be shown are out.
+
+    The table is taken out of its list, so that its memory can be freed. `known` has a number for each of `table_names`.
+    """
+    table = tables.pop()
+    names = {name.lower(): name for name in table.column_names}
+    whose = table.column(names[person.lower()])
+    if whose.null_count:
+        raise ValueError(
+            f"person must say whose row it is in every row; got {whose.null_count} rows in which it is NULL."
+        )
+    person_of = ranks_of(whose) - 1
+    part_of = parts_of(table.column(TABLE_NAME), [*table_names, *([people] if people else [])])
+    own_class = classes_of(table, [names[name.lower()] for name in class_columns or ()], person_of, part_of, people)
+    is_event = part_of < len(table_names)
+    bands = bands_of(person_of[is_event], len(own_class)) if counts == "bands" else None
+    if bands is not None:
+        own_class = ranked(own_class * len(BAND_NAMES) + bands)
+    sizes = np.bincount(own_class)
+    if (sizes < k).any():
+        raise ValueError(
+            f"class must put at least {k} people into every class; {int((sizes < k).sum())} of {len(sizes)} have "
+            "fewer: make its columns coarser first, such as with anon.recode."
+        )
+    trees = hierarchy_tables(hierarchies or [])
+    refuse_other_columns("hierarchies", trees, cols)
+    parts = _parts(
+        table, part_of, table_names, [names[one.lower()] for one in cols], known, trees, ladder, own_class[person_of], k
+    )
+    told = None
+    if sensitive is not None and max_confidence is not None:
+        told = SensitiveValues(table.column(names[sensitive.lower()]), person_of, len(own_class), max_confidence)
+    level = levels_by_class(parts, person_of, part_of, own_class, known, k, told, max_suppressed_fraction)
+    is_kept = ~is_event
+    for part in parts:
+        is_kept[part.rows] = level[part.rows] < len(part.ladder.steps)
+    lost = int((~is_kept).sum())
+    if lost > max_suppressed_fraction * int(is_event.sum()) + 1e-6:
+        raise ValueError(
+            f"{lost} of {int(is_event.sum())} rows would have to be left out, more than max_suppressed_fraction; make "
+            "class coarser, give cols hierarchies, lower known or k, or allow more."
+        )
+    _refuse_narrowing(table, parts, level, kept, {person.lower(), *(one.lower() for one in class_columns or ())})
+    texts = _texts(parts, level, [names[one.lower()] for one in cols], table.num_rows)
+    order = generator(seed).permutation(np.flatnonzero(is_kept))
+    released = _released(table, order, texts, [*(kept.keep or ()), *(class_columns or ())])
+    if not kept.has(person):
+        numbers = generator(seed).permutation(len(own_class)) + 1
+        released[names[person.lower()]] = pa.array(numbers[person_of[order]])
+    if bands is not None:
+        released[ROW_COUNT] = pa.array(np.array(BAND_NAMES, object)[bands[person_of[order]]])
+    return pa.table(released)
+
+
+def _released(
+    table: pa.Table, order: Ints, texts: Mapping[str, tuple[Ints, pa.Array]], others: Sequence[str]
+) -> dict[str, Any]:
+    """Return the columns of the rows that are released, in their order."""
+    whole = {name.lower() for name in others} | {TABLE_NAME}
+    released: dict[str, Any] = {}
+    for name in table.column_names:
+        if name in texts:
+            codes, values = texts[name]
+            released[name] = pa.DictionaryArray.from_arrays(pa.array(codes[order], pa.int32()), values)
+        elif name.lower() in whole:
+            column = table.column(name)
+            is_coded = pa.types.is_dictionary(column.type)  # an ENUM, which is released as text
+            released[name] = (column.cast(column.type.value_type) if is_coded else column).take(pa.array(order))
+    return released
+
+
+def _parts(
+    table: pa.Table,
+    part_of: Ints,
+    table_names: Sequence[str],
+    cols: Sequence[str],
+    known: Sequence[int],
+    trees: Mapping[str, Any],
+    ladder: Sequence[Mapping[str, str | None]] | None,
+    classes: Ints,
+    k: int,
+) -> list[Part]:
+    """Return the labels of each table; columns that it does not have are NULL in all its rows.
+
+    Of tables of which nothing is known, the values are shown, but nothing in columns that other tables have too: the
+    date of a lab result would tell that of the visit.
+    """
+    parts, shared = [], set()
+    for place in sorted(range(len(table_names)), key=lambda place: -known[place]):
+        progress.check()
+        rows = np.flatnonzero(part_of == place)
+        own = table.take(pa.array(rows))
+        columns = [
+            column_levels(one, own.column(one), trees.get(one.lower()))
+            for one in cols
+            if own.column(one).null_count < len(rows)
+        ]
+        if known[place] == 0:
+            steps = [tuple(len(one.levels) - 1 if one.name in shared else 0 for one in columns)]
+        elif ladder:
+            steps = given_steps(columns, ladder)
+        else:
+            steps = found_steps(columns, classes[rows], k)
+        shared |= {one.name for one in columns} if known[place] else set()
+        parts.append(Part(table_names[place], rows, columns, ladder_of(columns, steps, len(rows))))
+    return parts
+
+
+def _refuse_narrowing(table: pa.Table, parts: Sequence[Part], level: Ints, kept: Kept, allowed: set[str]) -> None:
+    """Refuse a kept column that narrows down the labels of its own table."""
+    allowed = allowed | {name.lower() for name in kept.narrowing or ()}
+    for part in parts:
+        shown = level[part.rows] < len(part.ladder.steps)
+        rows = part.rows[shown]
+        own = table.take(pa.array(rows))
+        others = {
+            name: own.column(name)
+            for name in table.column_names
+            if kept.has(name) and name.lower() not in allowed and own.column(name).null_count < len(rows)
+        }
+        if others and len(rows):
+            labels = {column.name: _shown(part, place, level)[shown] for place, column in enumerate(part.columns)}
+            originals = {column.name: ranks_of(own.column(column.name)) for column in part.columns}
+            item = np.choose(
+                np.minimum(level[rows], len(part.ladder.steps) - 1), [one[shown] for one in part.ladder.items]
+            )
+            refuse_narrowing(originals, labels, others, item)
+
+
+def _shown(part: Part, place: int, level: Ints) -> Ints:
+    """Return the number of the text that each row of a table shows in one column."""
+    last = len(part.ladder.steps) - 1
+    levels = [part.columns[place].codes[steps[place]] for steps in part.ladder.steps]
+    return np.choose(np.minimum(level[part.rows], last), levels)
+
+
+def _texts(parts: Sequence[Part], level: Ints, cols: Sequence[str], rows: int) -> dict[str, tuple[Ints, pa.Array]]:
+    """Return the labels of each column: the number of each row's, and the texts."""
+    found = {}
+    for name in cols:
+        texts: list[str | None] = [None]
+        codes = np.zeros(rows, np.int64)
+        for part in parts:
+            for place, column in enumerate(part.columns):
+                if column.name == name:
+                    codes[part.rows] = _shown(part, place, level) + len(texts)
+                    texts += column.texts
+        found[name] = codes, pa.array(texts, pa.string())
+    return found
