@@ -292,9 +292,9 @@ def _distance(one: dict[str, Any], other: dict[str, Any]) -> float:
 
 @pytest.mark.thorough
 def test_an_unusual_person_is_found_in_copies_and_hardly_in_new_people() -> None:
-    """Of 24 pairs, the standard error of a guess is .10."""
+    """Of 12 pairs, the standard error of a guess is .14; of 24, 15 were right."""
     assert membership_advantage(lambda table, _: table, 3) == 1.0
-    assert membership_advantage(lambda table, seed: released(table, seed=seed), 24) <= 0.75
+    assert membership_advantage(lambda table, seed: released(table, seed=seed), 12) <= 0.85
 
 
 # Several tables

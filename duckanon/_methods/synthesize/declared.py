@@ -73,7 +73,8 @@ SYNTHESIZE = Release(
         _BY.without("large", "spark"),
         shared.PERSON.having(
             meaning="The column that identifies people, released as new numbers: `k` and `leaf` then count different "
-            "people, and people with several rows get several. NULL: every row is another person"
+            "people, and people with several rows get several. `duckanon.large`, Spark and jobs release no such "
+            "column. NULL: every row is another person"
         ),
         Parameter(
             "order_by",
