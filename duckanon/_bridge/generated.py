@@ -108,9 +108,17 @@ def _release_query(declared: Release, given: Options) -> str:
     """Write a release that changes every column it takes."""
     tables = _tables(declared)
     run = _run(declared, *_tickets(tables, given), options=_options(declared, given, _labels(declared, given)))
-    columns = sql.literal(_columns(given, declared.columns))
     unpack = f"anon.{declared.unpacked_by or '_unpack'}"
-    return f"{_steps(declared, tables, given)} FROM {unpack}({run}, {_step(tables[0])}, {columns})"
+    steps, shape, columns = _steps(declared, tables, given), _step(tables[0]), _columns(given, declared.columns)
+    if declared.numbered and given[declared.numbered]:
+        key = given[declared.numbered]
+        shape, columns = "'\"_duckanon_shape\"'", [key, *columns]
+        number = (
+            f"TRY_CAST(CAST(COLUMNS(lambda name: anon._is_among(name, {sql.literal([key])})) AS VARCHAR) AS BIGINT)"
+        )
+        others = f"* EXCLUDE ({sql.name(key)})"  # an alias would be spelled as in the call, not as in the table
+        steps += f", _duckanon_shape AS (SELECT {number}, {others} FROM _duckanon_tbl LIMIT 0)"
+    return f"{steps} FROM {unpack}({run}, {shape}, {sql.literal(columns)})"
 
 
 def _report_query(declared: Report, given: Options) -> str:

@@ -95,7 +95,10 @@ def call(table: Table, original: str, hierarchies: dict[str, str], function: str
     if hierarchies:
         given["hierarchies"] = hierarchies
     by_name = [f"{sql.name(name)} := {sql.literal(value)}" for name, value in given.items()]
-    return f"FROM anon.{function or table.method.name}({', '.join([*arguments, *by_name])})"
+    called = f"FROM anon.{function or table.method.name}({', '.join([*arguments, *by_name])})"
+    if is_release and table.method.name == "synthesize" and table.person:  # a job releases no numbers of people
+        return f"SELECT * EXCLUDE ({sql.name(table.person)}) {called}"
+    return called
 
 
 def keeping(table: Table) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from duckanon._core.common.declare import Options
 from duckanon._core.common.faces import face_of
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.people import person_numbers
+from duckanon._core.common.progress import within
 from duckanon._core.common.threads import one_thread
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._core.encoding.special import special_choices
@@ -74,7 +75,8 @@ def synthesize(
         tree = divided(0, {0: rows}, part_rows, _CHANCE)
         files = pipeline.route(work, what.columns, tree, chance, fewest, what.person, CLEANED)
         sizes = np.array([sum(pq.read_metadata(path).num_rows for path in paths) for paths in files])
-        counts = iter(apportioned(sizes, rows if given["rows"] is None else given["rows"]).tolist())
+        counts = apportioned(sizes, rows if given["rows"] is None else given["rows"]).tolist()
+        parts = enumerate(counts)
         with one_thread():
             synthesis = _synthesis(whole, files[0], what, given, random)
 
@@ -83,18 +85,14 @@ def synthesize(
                     part = part.sort_by([(name, "ascending") for name in part.column_names])
                 schema = part.select(what.names).schema
                 columns, chance = applied(whole.schemes, part), random.spawn(1)[0]
-                return synthesis.drawn(columns, _whose(part, what), next(counts), schema, chance, _checked)
+                place, count = next(parts)
+                tell = within(progress.at, place / len(counts), (place + 1) / len(counts))
+                return synthesis.drawn(columns, _whose(part, what), count, schema, chance, tell)
 
             results = pipeline.made(work, files, released, pipeline.blocks_of(given["rows"] or rows, part_rows))
         written = pipeline.mixed(work, results, lambda block: block, None, False)
         smallest = _smallest_shared(work, what, written, k, results.rows)
         return pipeline.Released(results.rows, len(files), smallest, reader=work.reader())
-
-
-def _checked(share: float) -> None:
-    """Stop between two columns, if the work was asked to; how far it is, the parts tell."""
-    del share
-    progress.check()
 
 
 class _Whole(NamedTuple):

@@ -20,7 +20,7 @@ CREATE OR REPLACE MACRO anon._checked_event_people(caller, tables, cols, class, 
                                                            coalesce(TRY_CAST(class AS VARCHAR[]), [])),
                                                CASE WHEN sensitive IS NULL THEN [] ELSE [sensitive] END)) AS wanted),
                     (SELECT list(column_name) AS names
-                     FROM query(anon._table_calls('_columns', list_append(TRY_CAST(tables AS VARCHAR[]), people),
-                         list_transform(list_append(TRY_CAST(tables AS VARCHAR[]), people), lambda one: ''),
+                     FROM query(anon._table_calls('_columns', list_concat(TRY_CAST(tables AS VARCHAR[]), [people]),
+                         list_transform(list_concat(TRY_CAST(tables AS VARCHAR[]), [people]), lambda one: ''),
                          ' UNION ALL '))))
          END;

@@ -87,8 +87,8 @@ WITH RECURSIVE _duckanon_members AS MATERIALIZED (          -- bound first, so i
     SELECT size, max(told_people / held) AS share
     FROM (SELECT size, choice, told, count(*) AS told_people
           FROM _duckanon_choices JOIN (SELECT DISTINCT person_number, told FROM query(anon._table_calls('_event_values',
-                   list_append(TRY_CAST(tables AS VARCHAR[]), people),
-                   list_transform(list_append(TRY_CAST(tables AS VARCHAR[]), people), lambda one:
+                   list_concat(TRY_CAST(tables AS VARCHAR[]), [people]),
+                   list_transform(list_concat(TRY_CAST(tables AS VARCHAR[]), [people]), lambda one:
                        ', ' || anon._quoted(CAST(person AS VARCHAR)) || ', ' || anon._quoted(sensitive)),
                    ' UNION ALL '))
                JOIN _duckanon_people USING (whose) WHERE told IS NOT NULL) AS told_by USING (person_number)

@@ -14,7 +14,7 @@ CREATE OR REPLACE MACRO anon._checked_linked_columns(caller, tables, person, col
                 UNION ALL SELECT unnest(coalesce(class, [])), CASE WHEN people IS NULL THEN len(tables) ELSE 1 END)
           GROUP BY lower(name)) AS names
     LEFT JOIN (SELECT lower(column_name) AS name, count(*) AS found
-               FROM query(list_transform([CASE WHEN people IS NULL THEN tables ELSE list_append(tables, people) END],
+               FROM query(list_transform([CASE WHEN people IS NULL THEN tables ELSE list_concat(tables, [people]) END],
                    lambda those: anon._table_calls('_columns', those, list_transform(those, lambda one: ''),
                                                    ' UNION ALL '))[1])
                GROUP BY lower(column_name)) AS present USING (name));

@@ -1,7 +1,8 @@
 -- anon._protected_table: the query of anon.protect_table.
 -- needs: python
 CREATE OR REPLACE MACRO anon._protected_table(
-    tbl, by, measure, k, p, dominance, person, hierarchies, zeros, linked, previous, method, max_suppressed_fraction
+    tbl, by, measure, k, p, dominance, person, hierarchies, zeros, linked, previous, method, max_suppressed_fraction,
+    "key"
 ) AS TABLE
 WITH _duckanon_chosen AS (
     SELECT COLUMNS(_anon_choose(*, 'anon.protect_table', tbl, {'by': anon._table_columns("by", linked),
@@ -33,5 +34,5 @@ FROM anon._unpack(
              ELSE coalesce(anon._tickets('"_duckanon_before"', '', NULL, previous IS NOT NULL), []) END,
         {'by': "by", 'measure': measure, 'k': k, 'p': p, 'dominance': dominance, 'person': person,
          'hierarchies': anon._table_hierarchies(hierarchies), 'zeros': zeros, 'linked': linked, 'method': method,
-         'max_suppressed_fraction': max_suppressed_fraction}),
+         'max_suppressed_fraction': max_suppressed_fraction, 'key': "key"}),
     '"_duckanon_shape"', '');

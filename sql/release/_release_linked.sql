@@ -6,7 +6,7 @@ CREATE OR REPLACE MACRO anon._release_linked(
     max_confidence, max_suppressed_fraction, seed
 ) AS TABLE
 WITH _duckanon_rows AS NOT MATERIALIZED (
-    FROM query(list_transform([CASE WHEN people IS NULL THEN tables ELSE list_append(tables, people) END], lambda those:
+    FROM query(list_transform([list_concat(tables, CASE WHEN people IS NULL THEN [] ELSE [people] END)], lambda those:
         anon._table_calls('_linked_rows', those, list_transform(those, lambda one:
             ', ' || anon._quoted_list(list_concat(list_concat(list_concat([person], cols), coalesce(class, [])),
                                                   list_concat(coalesce(keep, []), CASE WHEN sensitive IS NULL THEN []

@@ -2,7 +2,8 @@
 -- whose row it is.
 --     measure           the column whose sums the table shows; NULL: it counts, and every row contributes 1
 --     _duckanon_value   the contribution of the row; NULL: it contributes nothing
---     _duckanon_person  the 64-bit hash of its person; NULL where there is none, or without `person`
+--     _duckanon_person  64 bits of the hash of its person, the same in every version of DuckDB; NULL where there is
+--                       none, or without `person`
 CREATE OR REPLACE MACRO anon._table_source(caller, tbl, by, measure, person) AS TABLE
 WITH _duckanon_given AS (
     SELECT *, 1 AS _duckanon_one, NULL::BIGINT AS _duckanon_nobody FROM query_table(tbl)
@@ -10,7 +11,8 @@ WITH _duckanon_given AS (
 SELECT CAST(COLUMNS("by") AS VARCHAR),
        CAST(COLUMNS([coalesce(measure, '_duckanon_one')]) AS DOUBLE) AS _duckanon_value,
        CASE WHEN COLUMNS([coalesce(person, '_duckanon_nobody')]) IS NOT NULL
-            THEN hash(COLUMNS([coalesce(person, '_duckanon_nobody')])) END AS _duckanon_person
+            THEN CAST(md5_number(CAST(COLUMNS([coalesce(person, '_duckanon_nobody')]) AS VARCHAR)) >> 64 AS UBIGINT) END
+           AS _duckanon_person
 FROM _duckanon_given
 WHERE anon._uncollated(caller, COLUMNS("by"))
       AND CASE WHEN CAST(COLUMNS("by") AS VARCHAR) = 'Total'

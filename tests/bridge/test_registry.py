@@ -74,7 +74,11 @@ def test_the_algorithm_takes_what_its_macro_passes(name: str) -> None:
             assert len([one for one in declared.flat if one.kind == "table"]) == len({*tables} - {"stacked"})
     else:
         passed, given = call_of(name)
-        groups = [one for one in declared.parameters if isinstance(one, Group) and one.name in given]
+        groups = [
+            one
+            for one in declared.parameters
+            if isinstance(one, Group) and given & {one.name, *(part.name for part in one.parameters)}
+        ]
         options = given - {"refused"} - {part.name for one in groups for part in one.parameters}
         options |= {one.name for one in groups}
         if isinstance(declared, Release | Report):

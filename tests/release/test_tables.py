@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon._methods.tables import exact_audit as exact_module
+from duckanon._methods.tables.cell_key import KEY_BITS, VARIANCE, perturbations, perturbed
 from duckanon._methods.tables.exact_audit import exact_audit
 from duckanon._methods.tables.interval_audit import System, narrow_cells
 from duckanon._methods.tables.patterns import hide_cells
@@ -112,6 +113,7 @@ def test_the_exact_audit_is_that_of_ranks(counts: dict[tuple[str, ...], int], se
         assert (audit.determined_with[first] == audit.determined_with[second]) == gives_away
 
 
+@pytest.mark.rotating
 @dear
 @given(tables(), st.integers(0, 10**6))
 def test_the_interval_audit_is_that_of_one_program_per_cell(counts: dict[tuple[str, ...], int], seed: int) -> None:
@@ -177,6 +179,39 @@ def test_an_attacker_learns_nothing_about_small_cells(counts: dict[tuple[str, ..
         least, most = interval_by_program(matrix, cells.value, hidden, int(cell))
         assert least <= 1 + 1e-6
         assert most >= k - 1 - 1e-6
+
+
+@pytest.mark.parametrize("k", [3, 10])
+def test_noise_has_no_bias_a_given_variance_and_no_small_counts(k: int) -> None:
+    """By the table of perturbations, and by drawing: every fraction of the keys is as frequent as its probability."""
+    for count, (noise, probability) in enumerate(perturbations(k), 1):
+        assert abs(probability @ noise) < 1e-6
+        assert probability @ noise**2 >= VARIANCE - 1e-6
+        assert not ((count + noise > 0) & (count + noise < k)).any()
+    keys = np.random.default_rng(0).integers(0, 1 << KEY_BITS, 20_000)
+    for count in (1, k, 500):
+        drawn = perturbed(np.full(len(keys), count), keys, k) - count
+        deviation = np.sqrt((drawn**2).mean())
+        assert abs(drawn.mean()) < 5 * deviation / np.sqrt(len(keys))
+    assert deviation == pytest.approx(np.sqrt(VARIANCE), rel=0.03)
+
+
+@pytest.mark.thorough
+def test_an_attacker_who_averages_splits_finds_the_count() -> None:
+    """Why noise is for a fixed set of tables: cells of 3 to 30 people, and splits of them by free queries."""
+    random, exact = np.random.default_rng(1), {}
+    for splits in (0, 100):
+        hits = 0
+        for _ in range(60):
+            keys = random.integers(0, 1 << KEY_BITS, int(random.integers(3, 31)))
+            parts = [np.ones(len(keys), dtype=bool), *(random.random(len(keys)) < 0.5 for _ in range(splits))]
+            both = [part for one in parts for part in (one, ~one)]
+            people, sums = np.array([part.sum() for part in both]), np.array([keys[part].sum() for part in both])
+            counts = perturbed(people, sums, 3).reshape(-1, 2).sum(axis=1)
+            hits += round(float(counts.mean())) == len(keys)
+        exact[splits] = hits / 60
+    assert exact[0] < 0.5
+    assert exact[100] > 0.6
 
 
 @pytest.fixture(scope="module")
@@ -277,3 +312,24 @@ def test_sums_meet_every_rule(con: duckdb.DuckDBPyConnection) -> None:
         "JOIN anon.cell_rules('workers', ['region', 'job'], 'wage', k := 3, dominance := [2, 80]) "
         "USING (region, job) WHERE is_primary AND published"
     ).fetchall() == [(0,)]
+
+
+@pytest.mark.thorough
+def test_few_cells_of_a_survey_are_hidden() -> None:
+    """As many cells as elimination alone hides, which leaves unsafe subtractions and narrow intervals."""
+    con, name = registered().cursor(), data_file("acs_pums_2024_workers.parquet")
+    con.execute(
+        f"""CREATE OR REPLACE TEMP TABLE survey AS
+        SELECT STATE AS state, 'division ' || STATE::INT % 9 AS division, SEX AS sex, 'o' || OCCP // 400 AS occupation
+        FROM '{name}'"""
+    ).fetchall()
+    con.execute("CREATE OR REPLACE TEMP TABLE divisions AS SELECT DISTINCT state, division FROM survey").fetchall()
+    call = "['state', 'occupation', 'sex'], k := 10, hierarchies := MAP {'state': 'divisions'}"
+    con.execute(f"CREATE OR REPLACE TEMP TABLE counted AS FROM anon.protect_table('survey', {call})").fetchall()
+    cells, hidden = con.execute("SELECT count(*), count(*) FILTER (NOT published) FROM counted").fetchall()[0]
+    assert cells > 3_000
+    assert hidden < 0.1 * cells
+    found = con.execute(
+        f"SELECT fault FROM anon.audit_table('counted', {call}, original := 'survey') WHERE fault IS NOT NULL"
+    )
+    assert found.fetchall() == []

@@ -167,6 +167,8 @@ class Release(Function):
     # with them: a parallel scan delivers them in any order
     orders_rows: bool = False
     reads_labels: bool = False  # as for a `Report`
+    # the parameter that names a column which is released, too, where it is given: as new numbers, of type BIGINT
+    numbered: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -163,6 +163,18 @@ def by_is_apart(given: Options) -> str | None:
     return None
 
 
+def order_is_a_col(given: Options) -> str | None:
+    """Refuse an order of rows that are nobody's, and by a column that is not released."""
+    name = given["order_by"]
+    if name is None:
+        return None
+    if given["person"] is None:
+        return f"order_by orders the rows of a person: name the column of people in person; got {name}."
+    if given["cols"] is not None and not _among(name, given["cols"]):
+        return f"order_by must be one of cols; got {name}."
+    return None
+
+
 def keep_is_no_col(given: Options) -> str | None:
     """Refuse a column that is both changed and kept."""
     for name in given["keep"] or ():

@@ -68,7 +68,7 @@ def _parts(name: str, array: pa.Array, people: Ints | None, reading: Reading) ->
     if kind_of(name, array.type) == "category":
         return _categories(name, array, people, reading.k)
     if not is_number(array.type) or array.null_count == len(array):
-        return _numbers(name, array, people, reading, np.zeros(0))
+        return number_parts(name, array, people, reading, np.zeros(0))
     values = doubles(array)
     known = values[~np.isnan(values)] if array.null_count else values
     distinct, counts = np.unique(known, return_counts=True)
@@ -83,7 +83,7 @@ def _parts(name: str, array: pa.Array, people: Ints | None, reading: Reading) ->
         special = np.intersect1d(distinct, reading.special[name])
     else:
         special = special_values(distinct, counts)
-    return _numbers(name, array, people, reading, special)
+    return number_parts(name, array, people, reading, special)
 
 
 def is_category(name: str, distinct: Floats, reading: Reading) -> bool:
@@ -182,7 +182,7 @@ def nothing_shared(name: str, k: int) -> ValueError:
     )
 
 
-def _numbers(name: str, array: pa.Array, people: Ints | None, reading: Reading, special: Floats) -> ColumnParts:
+def number_parts(name: str, array: pa.Array, people: Ints | None, reading: Reading, special: Floats) -> ColumnParts:
     """Tell special values and NULL from regular numbers; where fewer than k people hold one, it goes to the nearest."""
     valid = valid_of(array)
     values = doubles(array) if len(special) else np.zeros(len(array))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from duckanon._core.common.declare import Options, Parameter, Report
-from duckanon._core.common.parameters import CATEGORIES, LOG, SEED, SPECIAL
+from duckanon._core.common.parameters import CATEGORIES, LOG, PERSON, SEED, SPECIAL, order_is_a_col, person_is_no_col
 from duckanon._core.common.rules import ColumnName, Flag, OneOf, Whole
 from duckanon._measure.comparison import columns, comparison
 from duckanon._measure.parameters import COLS, HIERARCHIES, HOLDOUT, PAIR, REFERENCE, coding
@@ -148,9 +148,21 @@ CONTRADICTIONS = Report(
             "chance, at least",
             10,
         ),
+        PERSON.having(
+            meaning="The column that identifies people, in both tables: `k` then counts different people, and rules "
+            "are looked for from each row of a person to the next. NULL: every row is another person"
+        ),
+        Parameter(
+            "order_by",
+            ColumnName(null=True),
+            "A column of `cols` that orders the rows of a person. NULL: the first date or timestamp that differs "
+            "between rows of a person; without one, only rules within rows are looked for",
+            None,
+        ),
         SPECIAL,
         CATEGORIES,
     ),
+    checks=(person_is_no_col, order_is_a_col),
     schema=pa.schema(
         [
             *columns(pa.string(), "kind", "rule", "column_name", "other_column"),

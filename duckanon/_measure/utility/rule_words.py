@@ -12,7 +12,7 @@ from duckanon._core.common.arrays import Bools, Floats
 from duckanon._core.encoding.arrow import is_moment
 from duckanon._core.encoding.formulas import Formula
 from duckanon._core.encoding.parts import ColumnParts
-from duckanon._methods.synthesize.implications import AllowedPairs, AllowedRanges, Implications, Ordered, Rows
+from duckanon._methods.synthesize.implication_rules import AllowedPairs, AllowedRanges, Implications, Ordered, Rows
 
 _SHOWN = 3  # choices that a rule lists
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -92,21 +92,34 @@ class SafeNumbers:
         """Return the places of numbers that have the ranks of scores, distributed like those of the released rows."""
         if len(scores) == 0:
             return np.zeros(0, np.int64)
-        rows = rows[self.is_regular[rows]]
-        whose = None if people is None else people[rows]
         levels = np.empty(len(scores))
         levels[np.argsort(scores, kind="stable")] = (np.arange(len(scores)) + 0.5) / len(scores)
+        return self.quantiles(rows, people)(levels)
+
+    def quantiles(self, rows: Ints, people: Ints | None) -> Callable[[Floats], Ints]:
+        """Return the quantile function of the released rows: it takes levels from 0 to 1, and returns places."""
+        rows = rows[self.is_regular[rows]]
+        whose = None if people is None else people[rows]
         if people_in(np.zeros(len(rows), np.int64), whose, 1)[0] < self.k:  # of a group: the whole table's instead
             if self.usual is not None:
-                return self.usual[(levels * len(self.usual)).astype(np.int64)]
+                return self._usual_at
             rows = np.flatnonzero(self.is_regular)
             whose = None if people is None else people[rows]
-        places, lowest, highest = _at_levels(self.grid, self.places[rows], whose, self.k, levels, self.held)
-        moved = off_taken(places, self.rare, self.grid.step, lowest, highest)
-        if moved is None:  # nothing inside of the range may be released
-            moved = off_taken(places, self.rare, self.grid.step, int(self.ordered[0]), int(self.ordered[-1]))
-        assert moved is not None  # `of` has looked
-        return moved
+        found, lowest, highest = _distribution(self.grid, self.places[rows], whose, self.k, self.held)
+
+        def at(levels: Floats) -> Ints:
+            places = found.drawn(*found.pieces.at(levels))
+            moved = off_taken(places, self.rare, self.grid.step, lowest, highest)
+            if moved is None:  # nothing inside of the range may be released
+                moved = off_taken(places, self.rare, self.grid.step, int(self.ordered[0]), int(self.ordered[-1]))
+            assert moved is not None  # `of` has looked
+            return moved
+
+        return at
+
+    def _usual_at(self, levels: Floats) -> Ints:
+        assert self.usual is not None
+        return self.usual[(levels * len(self.usual)).astype(np.int64)]
 
 
 def too_few_numbers(name: str, k: int) -> ValueError:
@@ -121,11 +134,18 @@ def _at_levels(
     grid: Grid, places: Ints, whose: Ints | None, k: int, levels: Floats, known: Ints | None = None
 ) -> tuple[Ints, int, int]:
     """Return the places at levels of the distribution of some, rare ones too, and the range of what may be released."""
+    found, lowest, highest = _distribution(grid, places, whose, k, known)
+    return found.drawn(*found.pieces.at(levels)), lowest, highest
+
+
+def _distribution(
+    grid: Grid, places: Ints, whose: Ints | None, k: int, known: Ints | None
+) -> tuple[marginals.Numbers, int, int]:
+    """Return the distribution of places, with rare ones, and the range of what may be released."""
     found = marginals.of_numbers(grid, places, whose, k, known)
     held = found.pieces.value[np.isnan(found.pieces.low)]
     lowest, highest = _bounds(grid, places, whose, k, held)
-    found = found._replace(rare=found.rare[:0], lowest=lowest, highest=highest)
-    return found.drawn(*found.pieces.at(levels)), lowest, highest
+    return found._replace(rare=found.rare[:0], lowest=lowest, highest=highest), lowest, highest
 
 
 def _bounds(grid: Grid, places: Ints, whose: Ints | None, k: int, held: Ints) -> tuple[int, int]:

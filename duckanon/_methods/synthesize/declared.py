@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from duckanon._core.common import parameters as shared
 from duckanon._core.common.declare import Parameter, Release
-from duckanon._core.common.rules import ColumnNames, Whole
+from duckanon._core.common.rules import ColumnName, ColumnNames, Whole
 
 K = Parameter(
     "k",
@@ -71,7 +71,17 @@ SYNTHESIZE = Release(
         ),
         shared.ROWS,
         _BY.without("large", "spark"),
-        shared.UNRELEASED_PERSON,
+        shared.PERSON.having(
+            meaning="The column that identifies people, released as new numbers: `k` and `leaf` then count different "
+            "people, and people with several rows get several. NULL: every row is another person"
+        ),
+        Parameter(
+            "order_by",
+            ColumnName(null=True),
+            "A column of `cols` that orders the rows of a person. NULL: the first date or timestamp that differs "
+            "between rows of a person; without one, rows have no order",
+            None,
+        ).without("large", "spark", "policy"),
         _KEEP_OUT,
         shared.SPECIAL,
         shared.CATEGORIES.having(
@@ -85,9 +95,10 @@ SYNTHESIZE = Release(
         shared.ENCODED_NULLS,
         shared.SEED.without("spark"),
     ),
-    checks=(shared.person_is_no_col, shared.by_is_apart),
+    checks=(shared.person_is_no_col, shared.by_is_apart, shared.order_is_a_col),
     tables=("source",),
     columns=("cols", "by"),
+    numbered="person",
 )
 
 FUNCTIONS = (SPECTRAL_RELEASE, SYNTHESIZE)

@@ -85,3 +85,11 @@ def _blocks(rows: Ints) -> Iterator[Ints]:
     for start in range(0, len(rows), _BLOCK):
         progress.check()
         yield rows[start : start + _BLOCK]
+
+
+def first_component(counts: Ints) -> Floats:
+    """Return the coordinates of choices along the first principal component of their indicators."""
+    if len(counts) == 2:
+        return np.arange(2.0)
+    shares = counts / counts.sum()
+    return np.asarray(np.linalg.eigh(np.diag(shares) - np.outer(shares, shares))[1][:, -1])

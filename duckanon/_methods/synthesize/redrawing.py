@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple
@@ -31,10 +31,11 @@ _BLOCK = 65_536  # rows that are coded at a time
 
 @dataclass(frozen=True, kw_only=True)
 class Redrawing(CodedTable):
-    """A table that is about to be redrawn; `computed` and `lookups` follow from the rest."""
+    """A table that is about to be redrawn; `computed` and `lookups` follow from the rest, `given` is not drawn."""
 
     computed: Sequence[Computed]
     lookups: Sequence[Lookup]
+    given: frozenset[int] = frozenset()
 
     @classmethod
     def of(
@@ -45,20 +46,35 @@ class Redrawing(CodedTable):
         derived: str,
         random: np.random.Generator,
         whole: Sequence[tuple[ColumnParts, Ints | None]] | None = None,
+        learnt: dict[int, SafeNumbers] | None = None,
+        given: Collection[int] = (),
     ) -> Redrawing:
-        """Find out what is computed and what is drawn; `whole` has the columns of the table these are rows of."""
+        """Find out what is computed and what is drawn.
+
+        Args:
+            columns, people: The columns, and whose each row is.
+            k, derived, random: As everywhere.
+            whole: The columns of the table that these are rows of.
+            learnt: Their numbers, where these are known already.
+            given: The columns that are not drawn.
+        """
         known = whole or [(column, people) for column in columns]
         formulas = found_formulas(columns) if derived == "auto" else []
-        formulas = [one for one in formulas if not 0 < _people_without(*known[one.column]) < k]
+        formulas = [
+            one for one in formulas if one.column not in given and not 0 < _people_without(*known[one.column]) < k
+        ]
         followers = [formula.column for formula in formulas]
         computed = [Computed.of(formula, *known[formula.column], k) for formula in formulas]
         lookups = found_lookups(columns, followers, random) if derived == "auto" else []
+        lookups = [one for one in lookups if one.column not in given]
         looked_up = {lookup.column for lookup in lookups}
         drawn = [index for index in range(len(columns)) if index not in followers]
-        numbers = {i: SafeNumbers.of(*known[i], k) for i in drawn if columns[i].regular is not None}
+        numbered = [index for index in drawn if columns[index].regular is not None]
+        numbers = {i: SafeNumbers.of(*known[i], k) if learnt is None else learnt[i] for i in numbered}
         if whole is not None:
             numbers = {index: one.for_rows(columns[index]) for index, one in numbers.items()}
-        choices = [index for index in drawn if columns[index].choices > 1 and index not in looked_up]
+        free = [index for index in drawn if index not in looked_up and index not in given]
+        choices = [index for index in free if columns[index].choices > 1]
         narrow = [index for index in choices if columns[index].choices <= WIDE]
         settled = [index for index in drawn if index not in looked_up] + decided_by_choices(lookups)
         # Of a sample it is not known which rows of the table are equal.
@@ -72,6 +88,7 @@ class Redrawing(CodedTable):
             k=k,
             computed=computed,
             lookups=lookups,
+            given=frozenset(given),
         )
         wide = [index for index in choices if index not in narrow]
         if not wide:
@@ -222,7 +239,7 @@ class Redrawing(CodedTable):
         used_before = {
             source for other in self.computed[: self.computed.index(computed)] for source in other.formula.sources
         }
-        kept = deciding | used_before | {equal.source for equal in self.equal}
+        kept = deciding | used_before | self.given | {equal.source for equal in self.equal}
         free = [source for source in sources if source in self.numbers and source not in kept]
         if not free:
             return
@@ -246,15 +263,17 @@ class Redrawing(CodedTable):
 
     def table(self, parts: Parts, schema: pa.Schema) -> pa.Table:
         """Recombine the columns of new rows, and compute those that follow from others."""
-        computed = {one.formula.column: one for one in self.computed}
-        arrays = {
-            index: self._joined(index, parts.codes, parts.places)
-            for index in range(len(self.columns))
-            if index not in computed
-        }
+        arrays = self.arrays(parts, range(len(self.columns)))
+        return pa.table([arrays[index] for index in range(len(self.columns))], schema=schema)
+
+    def arrays(self, parts: Parts, wanted: Collection[int]) -> dict[int, pa.Array]:
+        """Recombine some columns of new rows."""
+        computed = {one.formula.column: one for one in self.computed if one.formula.column in wanted}
+        used = {source for one in computed.values() for source in one.formula.sources} | set(wanted)
+        arrays = {index: self._joined(index, parts.codes, parts.places) for index in used if index not in computed}
         for index, one in computed.items():
             arrays[index] = one.array([doubles(arrays[source]) for source in one.formula.sources])
-        return pa.table([arrays[index] for index in range(len(self.columns))], schema=schema)
+        return arrays
 
 
 class _Scores(NamedTuple):

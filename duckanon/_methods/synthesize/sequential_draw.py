@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 from scipy.special import ndtr
@@ -13,11 +14,11 @@ from duckanon._core.encoding.lookups import Lookup
 from duckanon._methods.synthesize.allowed_cells import allowed_cells
 from duckanon._methods.synthesize.coded_table import Parts
 from duckanon._methods.synthesize.equal_numbers import EqualNumbers
-from duckanon._methods.synthesize.implications import Implications, Rows
+from duckanon._methods.synthesize.implication_rules import Implications, Rows
 from duckanon._methods.synthesize.leaf_draws import climbed, drawn_choices, drawn_ranks, noisy
 from duckanon._methods.synthesize.leaf_learner import LeafLearner
 from duckanon._methods.synthesize.orthogonal import apportioned
-from duckanon._methods.synthesize.predictors import NO_NUMBER
+from duckanon._methods.synthesize.predictors import NO_NUMBER, first_component
 from duckanon._methods.synthesize.redrawing import Redrawing
 from duckanon._methods.synthesize.sequential_trees import Response
 
@@ -30,14 +31,11 @@ class SequentialDraw:
     """New rows of a table, of which some columns are drawn.
 
     Attributes:
-        table: The table.
         rows: Those of its rows that the release may say something about.
         count: How many rows are drawn.
-        leaf: The least number of people in a leaf.
         implications: The rules that new rows keep.
-        random: Where chance comes from.
-        parts: What is drawn.
         numbers: The regular numbers that are drawn, NaN where there is none.
+        learner: Where trees come from; None: from these rows.
         is_impossible: The new rows of which a choice was drawn that breaks a rule, for want of one that does not.
     """
 
@@ -49,20 +47,24 @@ class SequentialDraw:
     random: np.random.Generator
     parts: Parts = field(default_factory=lambda: Parts({}, {}, {}))
     numbers: dict[int, Floats] = field(default_factory=dict)
+    learner: LeafLearner | None = None
+    ranks_are_even: ClassVar[bool] = True  # whether only their order matters
 
     def __post_init__(self) -> None:
         """Split the rows that are learnt from."""
         self.original = self.table.original(self.rows)
         self.is_impossible: Bools = np.zeros(self.count, np.bool_)
         people = None if self.table.people is None else self.table.people[self.rows]
-        self._learner = LeafLearner(people, self.leaf, self.random)
+        self._learner = self.learner or LeafLearner(people, self.leaf, self.random)
         self._lookups = {lookup.column: lookup for lookup in self.table.lookups}
         self._pairs = {index: equal for equal in self.table.equal for index in (equal.source, equal.column)}
 
     def run(self, tell: Tell = silent) -> Parts:
         """Draw all columns: in the order of the table, those that others decide after these, computed ones last."""
         computed = {one.formula.column for one in self.table.computed}
-        waiting = [index for index in range(len(self.table.columns)) if index not in computed]
+        waiting = [
+            index for index in range(len(self.table.columns)) if index not in computed and index not in self.parts.codes
+        ]
         total = len(waiting)
         while waiting:
             drawn = self._draw(next((index for index in waiting if self._is_ready(index)), waiting[0]))
@@ -149,6 +151,7 @@ class SequentialDraw:
         else:
             shares, cells = self._choice_cells(index)
             drawn = drawn_choices(shares, cells, self._wanted(index, shares, cells), self.random)
+        drawn = self._continued(index, drawn, self.parts.codes)
         self.parts.codes[index] = drawn
         self._learner.predictors.add_choice(codes, drawn, column.choices)
 
@@ -165,11 +168,12 @@ class SequentialDraw:
             coordinates = self.table.wide[index].coordinates[codes]
             response, summary = Response(codes, 0, coordinates), coordinates[:, 0].astype(np.float64)
         else:
-            summary = _first_component(np.bincount(codes, minlength=choices))[codes]
+            summary = first_component(np.bincount(codes, minlength=choices))[codes]
         everybody = np.arange(len(self.rows))
-        tree, leaves, new = self._learner.leaves(everybody, np.arange(self.count), response, summary)
+        key = ("choice", index)
+        tree, _, new = self._learner.leaves(key, everybody, np.arange(self.count), response, summary)
         parents = np.zeros(1, np.int64) if tree is None else tree.parents
-        shares = self._learner.shares(leaves, codes, choices, everybody, parents)
+        shares = self._learner.shares(key, codes, choices, everybody)
         limits = list(self.implications.choice_limits(index, Rows(self.parts.codes, self.numbers)))
         nodes, cells, allowed = allowed_cells(new, shares > 0, limits)
         found, is_possible = climbed(shares, nodes, allowed, parents)
@@ -178,42 +182,59 @@ class SequentialDraw:
 
     def _drawn_ranks(self, index: int, rows: Ints, new: Ints) -> Floats:
         """Draw ranks of a number for new rows, learnt from people who have one."""
-        numbers = self.table.numbers[index]
-        ranks = ndtr(numbers.normal_scores(self.original.places[index][rows]))
-        if len(rows) == 0:
+        ranks = self._ranks(index)[rows]
+        if len(rows) == 0 or len(new) == 0:
             return self.random.random(len(new))
-        limits = self.implications.number_limits(index, Rows(self.parts.codes, self.numbers), new)
+        limits = self._limits(index, Rows(self.parts.codes, self.numbers), new)
         if limits is not None:
-            values = np.sort(self.table.values_at(index, self.original.places[index][rows]))
+            values = self.table.values_at(index, self.table.numbers[index].ordered)  # as ranks are
             low, high = (np.searchsorted(values, limits[0], "left"), np.searchsorted(values, limits[1], "right"))
             limits = (low / len(values), np.maximum(low, high) / len(values))
         response = Response(np.zeros(len(rows), np.int64), 0, ranks)
-        tree, leaves, new_leaves = self._learner.leaves(rows, new, response, ranks)
-        if tree is None and limits is None:
+        tree, leaves, new_leaves = self._learner.leaves(("number", index), rows, new, response, ranks)
+        if tree is None and limits is None and self.ranks_are_even:
             return self.random.random(len(new))
         return drawn_ranks(leaves, ranks, new_leaves, limits, self.table.k / len(rows), self.random)
+
+    def _continued(self, index: int, drawn: Ints, parts: dict[int, Ints]) -> Ints:
+        """Return what was drawn, or what is known of a column."""
+        return drawn
+
+    def _limits(self, index: int, rows: Rows, among: Ints) -> tuple[Floats, Floats] | None:
+        return self.implications.number_limits(index, rows, among)
+
+    def _ranks(self, index: int) -> Floats:
+        """Return the ranks of people's numbers, `NO_NUMBER` where there is none."""
+        if index not in self._learner.ranks:
+            held = self._has_number(index)
+            ranks = np.full(len(self.rows), NO_NUMBER)
+            ranks[held] = ndtr(self.table.numbers[index].normal_scores(self.original.places[index][held]))
+            self._learner.ranks[index] = ranks
+        return self._learner.ranks[index]
 
     def _placed(self, index: int, ranks: Floats, rows: Ints) -> Ints:
         return self.table.numbers[index].at_ranks(ranks, rows, self.table.people)
 
     def _settle(self, index: int, places: Ints) -> None:
         """Keep the places of a number, within the limits of rules, and make it a predictor."""
-        self.parts.places[index] = places
+        self.parts.places[index] = self._continued(index, places, self.parts.places)
         self._refresh(index)
         self._keep_limits(index)
-        numbers, is_own = self.table.numbers[index], self._is_regular(index)
-        original = np.full(len(self.rows), NO_NUMBER)
-        held = self._has_number(index)
-        original[held] = ndtr(numbers.normal_scores(self.original.places[index][held]))
-        new = np.where(is_own, ndtr(numbers.normal_scores(self.parts.places[index])), NO_NUMBER)
-        self._learner.predictors.add_ranks(original, new)
+        self._predict_by(index)
+
+    def _predict_by(self, index: int) -> None:
+        """Make a number that is drawn a predictor."""
+        scores = self.table.numbers[index].normal_scores(self.parts.places[index])
+        self._learner.predictors.add_ranks(
+            self._ranks(index), np.where(self._is_regular(index), ndtr(scores), NO_NUMBER)
+        )
 
     def _keep_limits(self, index: int) -> None:
         """Replace numbers beyond the limits of rules by numbers of other new rows, near the limit."""
         self._refresh(index)
         others = {one: values for one, values in self.numbers.items() if one != index}
         own = np.flatnonzero(~np.isnan(self.numbers[index]))
-        limits = self.implications.number_limits(index, Rows(self.parts.codes, others), own)
+        limits = self._limits(index, Rows(self.parts.codes, others), own)
         if limits is None:
             return
         values = self.numbers[index][own]
@@ -271,17 +292,9 @@ class SequentialDraw:
         scores = np.zeros(self.count)
         if len(rows) and len(new):
             numbers = codes.astype(np.float64)
-            tree, leaves, new_leaves = self._learner.leaves(rows, new, Response(codes, 2, numbers), numbers)
-            parents = np.zeros(1, np.int64) if tree is None else tree.parents
-            shares = self._learner.shares(leaves, codes, 2, rows, parents)[new_leaves]
+            key = ("equal", pair.column)
+            _, _, new_leaves = self._learner.leaves(key, rows, new, Response(codes, 2, numbers), numbers)
+            shares = self._learner.shares(key, codes, 2, rows)[new_leaves]
             odds = np.log(np.maximum(shares[:, 1], 1e-9)) - np.log(np.maximum(shares[:, 0], 1e-9))
             scores[new] = odds + self.random.logistic(size=len(new))
         return pair.drawn(scores, can_be, self.rows, self.table.people, self.table.k)
-
-
-def _first_component(counts: Ints) -> Floats:
-    """Return the coordinates of choices along the first principal component of their indicators."""
-    if len(counts) == 2:
-        return np.arange(2.0)
-    shares = counts / counts.sum()
-    return np.asarray(np.linalg.eigh(np.diag(shares) - np.outer(shares, shares))[1][:, -1])

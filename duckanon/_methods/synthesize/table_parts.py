@@ -18,7 +18,8 @@ from duckanon._methods.releasable.safe_numbers import SafeNumbers
 from duckanon._methods.synthesize.audited_size import without_some
 from duckanon._methods.synthesize.equal_numbers import found_equal
 from duckanon._methods.synthesize.few_valued import MOST_UNUSUAL, is_few_valued, is_usual
-from duckanon._methods.synthesize.implications import Implications, found_implications
+from duckanon._methods.synthesize.implication_rules import Implications
+from duckanon._methods.synthesize.implications import found_implications
 from duckanon._methods.synthesize.leaf_draws import FEWEST, noisy
 from duckanon._methods.synthesize.redrawing import Redrawing
 from duckanon._methods.synthesize.sequential_draw import SequentialDraw

@@ -92,6 +92,11 @@ class Cells:
         return self.sums.people.astype(np.float64) if self.counts_people else self.sums.value
 
     @property
+    def is_nonnegative(self) -> bool:
+        """Whether nothing that contributes is negative, which everybody may know."""
+        return self.counts_people or bool((self.sums.value >= self.sums.absolute * (1 - 1e-9)).all())
+
+    @property
     def is_inner(self) -> Bools:
         """Whether a cell is no margin."""
         return np.asarray((self.coordinates < [one.values for one in self.dimensions]).all(axis=1))
@@ -124,6 +129,7 @@ def table_cells(
     counts_people: bool,
     with_empty: bool = False,
     tables: Sequence[Sequence[str]] = (),
+    person_keys: Ints | None = None,
 ) -> Cells:
     """Add up all margins.
 
@@ -135,7 +141,11 @@ def table_cells(
         counts_people: Whether the table shows people.
         with_empty: Whether cells without contributions belong to it.
         tables: The names of the columns of each table to publish; one of all columns, where there is none.
+        person_keys: Secret numbers of people by their number, which are added up in place of entries.
     """
+    if person_keys is not None:
+        assert person is not None
+        inner = replace(inner, entries=np.where(person >= 0, person_keys[np.maximum(person, 0)], 0) * inner.people)
     is_once = np.ones(len(inner.key), dtype=bool)
     if person is not None:
         often = np.bincount(person[person >= 0], minlength=1) > 1
@@ -144,7 +154,7 @@ def table_cells(
     if not is_once.all():
         assert person is not None
         several = np.flatnonzero(~is_once)
-        parts.append(_margins_by_person(dimensions, inner.take(several), person[several]))
+        parts.append(_margins_by_person(dimensions, inner.take(several), person[several], person_keys))
     sums = stacked(parts).added() if len(parts) > 1 else parts[0]
     if with_empty:
         sums = stacked([sums, _empty(dimensions, sums.largest.shape[1])]).added()
@@ -172,7 +182,9 @@ def _margins(dimensions: Sequence[Dimension], sums: Contributions) -> Contributi
     return sums
 
 
-def _margins_by_person(dimensions: Sequence[Dimension], inner: Contributions, person: Ints) -> Contributions:
+def _margins_by_person(
+    dimensions: Sequence[Dimension], inner: Contributions, person: Ints, person_keys: Ints | None
+) -> Contributions:
     """Add up what each person contributes to each cell, the margins included, and return these as entries of cells."""
     key, value, entries = inner.key, inner.value, inner.entries
     for place in range(len(dimensions)):
@@ -185,6 +197,7 @@ def _margins_by_person(dimensions: Sequence[Dimension], inner: Contributions, pe
         value, entries = np.add.reduceat(value[order], starts), np.add.reduceat(entries[order], starts)
     largest = np.zeros((len(key), inner.largest.shape[1]))
     largest[:, :1] = np.abs(value)[:, None]
+    entries = entries if person_keys is None else person_keys[person]
     each = Contributions(key, entries, np.ones_like(key), value, np.abs(value), largest, owner=person)
     return each.added()
 

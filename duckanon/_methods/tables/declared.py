@@ -13,6 +13,7 @@ from duckanon._core.common.rules import (
     Number,
     OneOf,
     TableName,
+    Text,
     Whole,
 )
 
@@ -72,7 +73,7 @@ def _names_apart(given: Options) -> str | None:
     for name in (name for table in tables for name in table):
         if name.lower() in _ADDED:
             return f'by must not name a column that the answer has too; got "{name}": rename it first.'
-        if name.lower() in {str(given.get(other)).lower() for other in ("measure", "person")}:
+        if name.lower() in {given[other].lower() for other in ("measure", "person") if given[other]}:
             return f'by must not name the column of measure or person; got "{name}".'
     return None
 
@@ -99,7 +100,7 @@ def _audit_names_apart(given: Options) -> str | None:
     for name in (name for table in [given["by"], *(given["linked"] or ())] for name in table):
         if name.lower() in ("value", "people", "fault", "lower", "upper"):
             return f'by must not name a column that the answer has too; got "{name}": rename it first.'
-        if name.lower() in {str(given[other]).lower() for other in ("value", "people")}:
+        if name.lower() in {given[other].lower() for other in ("value", "people") if given[other]}:
             return f'by must not name the column of value or people; got "{name}".'
     return None
 
@@ -108,6 +109,17 @@ def _audit_fits_original(given: Options) -> str | None:
     """Refuse options about rows that are not given, and sums without people or rows."""
     if given["original"] is None and (given["measure"] is not None or given["person"] is not None):
         return "original must name the rows of measure and person; got NULL."
+    return None
+
+
+def _cell_key_fits(given: Options) -> str | None:
+    """Refuse noise without people, without a secret, or for sums."""
+    if given["method"] != "cell_key":
+        return None if given["key"] is None else "key must be NULL where method is 'suppress'."
+    if given["key"] is None or len(given["key"]) < 16:
+        return "key must be a secret text of at least 16 letters where method is 'cell_key'."
+    if given["person"] is None or given["measure"] is not None or given["previous"] is not None:
+        return "method := 'cell_key' counts people: person must name their column, measure and previous must be NULL."
     return None
 
 
@@ -137,15 +149,27 @@ PROTECT_TABLE = Release(
             "count as known",
             None,
         ),
-        Parameter("method", OneOf("suppress"), "`'suppress'`: cells are hidden", "suppress"),
+        Parameter(
+            "method",
+            OneOf("suppress", "cell_key"),
+            "`'suppress'`: cells are hidden. `'cell_key'`: counts of people get noise, the same for the same people in "
+            "every table, and none is from 1 to `k` - 1; for a fixed set of tables only",
+            "suppress",
+        ),
         Parameter(
             "max_suppressed_fraction",
             Number(0, 1),
             "The share of the value of the inner cells that may be hidden; more is refused, with the column to coarsen",
             0.5,
         ),
+        Parameter(
+            "key",
+            Text("'a secret of 16 letters or more'", null=True),
+            "The secret of `method := 'cell_key'`, of at least 16 letters: whoever has it can take the noise away",
+            None,
+        ),
     ),
-    checks=(_names_apart, _dominance_is_a_pair, _hierarchies_are_of_columns),
+    checks=(_names_apart, _dominance_is_a_pair, _hierarchies_are_of_columns, _cell_key_fits),
     body="anon._protected_table",
     tables=("table", "previous"),
     columns=(),

@@ -13,7 +13,7 @@ from duckanon._methods.tables.exact_audit import ExactAudit, exact_audit, known_
 from duckanon._methods.tables.interval_audit import System, narrow_cells
 from duckanon._methods.tables.primary import CellRule, Primary, primary_cells, unsafe_unions
 from duckanon._methods.tables.relations import Relations, relations_of
-from duckanon._methods.tables.repair import Flow, thicken
+from duckanon._methods.tables.repair import Flow, surround, thicken
 from duckanon._methods.tables.suppression import Costs, cell_costs, hide_groups
 
 FEW_FAILING = 30
@@ -85,9 +85,8 @@ def system_of(cells: Cells, relations: Relations) -> System:
     more number that nobody knows. Everybody knows, however, along which columns a person is in one part only.
     """
     value, matrix = cells.value, relations.matrix
-    is_nonnegative = cells.counts_people or bool((cells.sums.value >= cells.sums.absolute).all())
     spread = 3 * cells.sums.largest.sum(axis=1)  # without a sign nobody knows an end: one that is far enough away
-    least = np.zeros(len(cells)) if is_nonnegative else value - spread
+    least = np.zeros(len(cells)) if cells.is_nonnegative else value - spread
     if cells.counts_people and cells.overlaps:
         excess = matrix @ value
         rows = np.flatnonzero(np.isin(relations.dimension, relations.dimension[excess > 0]))
@@ -156,10 +155,11 @@ def _repaired(
     round_: int,
 ) -> Bools:
     """Hide further cells for those that fail."""
-    is_large = hidden.sum() > MOST_HIDDEN_FOR_INTERVALS
-    if is_large or (len(faults.cells) > FEW_FAILING and round_ < ROUNDS_OF_NEIGHBOURS):
+    if hidden.sum() > MOST_HIDDEN_FOR_INTERVALS:
+        return surround(relations, hidden, faults.cells, costs)
+    if len(faults.cells) > FEW_FAILING and round_ < ROUNDS_OF_NEIGHBOURS:
         thicker = thicken(relations, hidden, faults.cells, system.value, primary.above, costs)
-        if is_large or (thicker != hidden).any():
+        if (thicker != hidden).any():
             return thicker
     flow = Flow(system, relations, costs, hidden)
     for cell in faults.known_to_owners.tolist():

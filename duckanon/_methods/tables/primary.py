@@ -75,8 +75,7 @@ def primary_cells(cells: Cells, rule: CellRule, *, protects_zeros: bool = False)
     usual = (USUAL_P if rule.p is None else rule.p) / 100 * sums.largest[:, 0]
     found = is_few | (short > 0)
     need = np.where(found, np.where(short > 0, short, usual), 0)
-    is_nonnegative = bool((sums.value >= sums.absolute).all())
-    return Primary(found, np.minimum(need, np.maximum(sums.value, 0)) if is_nonnegative else need, need)
+    return Primary(found, np.minimum(need, np.maximum(sums.value, 0)) if cells.is_nonnegative else need, need)
 
 
 def unsafe_unions(cells: Cells, relations: Relations, hidden: Bools, rule: CellRule) -> Bools:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arrays import Bools, Floats
+from duckanon._methods.tables.cell_key import perturbed
 from duckanon._methods.tables.cells import Cells
 from duckanon._methods.tables.patterns import Before, Pattern, hide_cells
 from duckanon._methods.tables.primary import CellRule
@@ -30,6 +31,7 @@ def protect_table(
     linked: Sequence[Sequence[str]] | None,
     method: str,
     max_suppressed_fraction: float,
+    key: str | None,
 ) -> pa.Table:
     """Return the cells of the tables to publish. Options are as `PROTECT_TABLE` declares them."""
     rule = CellRule(k, p, dominance)
@@ -41,14 +43,31 @@ def protect_table(
         hierarchies=hierarchies,
         largest=rule.largest,
         with_empty=zeros == "protected",
+        secret=key if method == "cell_key" else None,
     )
     people = int(cells.sums.people[-1])  # the last cell is the total of all columns
     if people < k:
         raise ValueError(f"k must be at most the number of people in the table; got {k}: no cell could be published.")
+    if method == "cell_key":
+        return _noisy(cells, k)
     pattern = hide_cells(cells, rule, protects_zeros=zeros == "protected", before=_before(cells, previous))
     _refuse_unprotected(pattern)
     _refuse_too_many(cells, pattern, max_suppressed_fraction)
     return _published(cells, pattern)
+
+
+def _noisy(cells: Cells, k: int) -> pa.Table:
+    """Return counts with the noise of their cell keys; one that becomes zero is left out, as empty cells are."""
+    counts = perturbed(cells.sums.people, cells.sums.entries, k)
+    rows = np.flatnonzero(cells.is_shown & (counts > 0))
+    counts = counts[rows]
+    columns = labels_of(cells, rows) | {
+        "people": pa.array(counts),
+        "value": pa.array(counts.astype(np.float64)),
+        "published": pa.array(np.ones(len(rows), dtype=bool)),
+        "interval_checked": pa.array(np.zeros(len(rows), dtype=bool)),
+    }
+    return pa.table(columns)
 
 
 def _published(cells: Cells, pattern: Pattern) -> pa.Table:

@@ -15,30 +15,47 @@ from duckanon._methods.tables.suppression import Costs
 MOST_MOVED = 1e4
 """How far another cell may move, in units of what the cell that is protected moves."""
 
+MOST_MATES = 50
+"""Hidden neighbours of a cell whose relations get a further hidden cell too."""
+
 
 def thicken(relations: Relations, hidden: Bools, failing: Ints, value: Floats, need: Floats, costs: Costs) -> Bools:
     """Hide for each failing cell the cheapest further member of the relation whose hidden cells have least to give.
 
     A member that was hidden for another cell serves all cells of its relations that need no more than it has to give.
-    Where all members of a cell's relations are hidden, the cheapest neighbour of one of them is.
     """
     added, is_free = hidden.copy(), ~costs.is_fixed
     for cell in failing.tolist():
         progress.check()
-        least, tightest, mates = np.inf, np.zeros(0, dtype=np.int64), []
+        least, tightest = np.inf, np.zeros(0, dtype=np.int64)
         for relation in relations.of_cell(cell).tolist():
             members = relations.members(relation)
             given = np.abs(value[members[hidden[members] & (members != cell)]]).sum()
-            mates.append(members[hidden[members]])
             if given < least and (~hidden[members] & is_free[members]).any():
                 least, tightest = given, members
-        if len(tightest) == 0:
-            further = [relations.of_cell(mate) for mate in np.concatenate(mates).tolist()]
-            tightest = np.concatenate([relations.members(one) for one in np.unique(np.concatenate(further)).tolist()])
         new = tightest[added[tightest] & ~hidden[tightest]]
         free = tightest[~added[tightest] & is_free[tightest]]
         if len(free) and np.abs(value[new]).sum() <= need[cell]:
             added[free[np.argmin(costs.weight[free])]] = True
+    return added
+
+
+def surround(relations: Relations, hidden: Bools, failing: Ints, costs: Costs) -> Bools:
+    """Hide for each failing cell the cheapest further member of every relation of its own and of its hidden neighbours.
+
+    For tables that are too large for a flow, in which few cells fail.
+    """
+    added = hidden.copy()
+    for cell in failing.tolist():
+        progress.check()
+        own = relations.of_cell(cell)
+        mates = np.concatenate([relations.members(one) for one in own.tolist()])
+        near = [relations.of_cell(mate) for mate in mates[hidden[mates]][:MOST_MATES].tolist()]
+        for relation in np.unique(np.concatenate([own, *near])).tolist():
+            members = relations.members(relation)
+            free = members[~hidden[members] & ~costs.is_fixed[members]]
+            if len(free):
+                added[free[np.argmin(costs.weight[free])]] = True
     return added
 
 

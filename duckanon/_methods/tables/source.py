@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon._core.common.arrays import Bools, Floats, Ints, distinct
+from duckanon._methods.tables.cell_key import person_keys
 from duckanon._methods.tables.cells import NOBODY, Cells, Contributions, strides, table_cells
 from duckanon._methods.tables.dimensions import TOTAL, Label, Tree, dimension
 
@@ -28,8 +29,12 @@ def read_cells(
     hierarchies: Sequence[Mapping[str, Any]] | None,
     largest: int,
     with_empty: bool,
+    secret: str | None = None,
 ) -> Cells:
-    """Return the cells of the tables to publish; of several, the cells of one table that covers all of them."""
+    """Return the cells of the tables to publish; of several, the cells of one table that covers all of them.
+
+    With a `secret`, entries are the cell keys of `duckanon._methods.tables.cell_key`.
+    """
     names = [name for name in table.column_names if not name.startswith(_OWN)]
     dimensions, codes = [], []
     for name in names:
@@ -37,7 +42,7 @@ def read_cells(
         dimensions.append(dimension(name, labels, trees_of(name, hierarchies)))
         codes.append(code)
     key = np.stack(codes, axis=1) @ strides(dimensions)
-    people = None if person is None else _people(table.column(f"{_OWN}person"))
+    hashes, people = (None, None) if person is None else _people(table.column(f"{_OWN}person"))
     return table_cells(
         dimensions,
         _contributions(table, key, people, largest),
@@ -45,6 +50,7 @@ def read_cells(
         counts_people=measure is None,
         with_empty=with_empty,
         tables=[spelled_as(names, one) for one in tables] if len(tables) > 1 else (),
+        person_keys=None if secret is None or hashes is None else person_keys(hashes, secret),
     )
 
 
@@ -133,11 +139,12 @@ def _coded(column: pa.ChunkedArray) -> tuple[list[Label], Ints]:
     return [labels[place] for place in order], rank[encoded.indices.to_numpy(zero_copy_only=False)]
 
 
-def _people(column: pa.ChunkedArray) -> Ints:
-    """Number people by their hashes; -1 for nobody."""
+def _people(column: pa.ChunkedArray) -> tuple[list[int], Ints]:
+    """Number people by their hashes, and return these too; -1 for nobody."""
     hashes = column.combine_chunks().fill_null(0).to_numpy(zero_copy_only=False)
-    numbers = np.searchsorted(np.unique(hashes), hashes).astype(np.int64)
-    return np.where(column.is_null().to_numpy(zero_copy_only=False), -1, numbers)
+    different = np.unique(hashes)
+    numbers = np.searchsorted(different, hashes).astype(np.int64)
+    return different.tolist(), np.where(column.is_null().to_numpy(zero_copy_only=False), -1, numbers)
 
 
 def _contributions(table: pa.Table, key: Ints, people: Ints | None, largest: int) -> Contributions:

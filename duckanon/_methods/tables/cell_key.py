@@ -1,0 +1,71 @@
+"""Noise by cell keys: the same people get the same noise in every table, whatever the cell is called.
+
+Each person has a secret number, the key of a cell is the sum of the numbers of its people, and looks up the noise in a
+table of perturbations, of maximum entropy among those without bias, with a given variance and without small counts.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.optimize import minimize
+
+from duckanon._core.common import progress
+from duckanon._core.common.arrays import Floats, Ints
+
+KEY_BITS = 36
+"""Bits of a person's number: the sum of those of a hundred million people fits into 64."""
+
+VARIANCE = 3.0
+"""Of the noise of large counts; that of small ones is what the missing counts demand, or more."""
+
+
+def person_keys(hashes: Sequence[int], secret: str) -> Ints:
+    """Return the secret number of each person, from a hash under a key."""
+    progress.check()
+    key = hashlib.sha256(secret.encode()).digest()
+    digests = [hashlib.blake2b(int(one).to_bytes(8, "big"), digest_size=8, key=key).digest() for one in hashes]
+    return np.array([int.from_bytes(digest, "big") >> (64 - KEY_BITS) for digest in digests], dtype=np.int64)
+
+
+def perturbed(people: Ints, keys: Ints, k: int) -> Ints:
+    """Return counts with noise, none of them from 1 to k - 1; `keys` are the sums of the numbers of their people."""
+    position = (keys % (1 << KEY_BITS)) / float(1 << KEY_BITS)
+    table = perturbations(k)
+    found = people.copy()
+    for count, (noise, probability) in enumerate(table, 1):
+        of_count = people == count if count < len(table) else people >= count
+        place = np.searchsorted(np.cumsum(probability)[:-1], position[of_count], side="right")
+        found[of_count] += noise[place]
+    return found
+
+
+@functools.cache
+def perturbations(k: int) -> list[tuple[Ints, Floats]]:
+    """Return the noise of counts from 1 on, with its probabilities; the last one is that of all larger counts."""
+    widest = k + 2
+    return [_of_count(count, k, widest) for count in range(1, widest + k + 1)]
+
+
+def _of_count(count: int, k: int, widest: int) -> tuple[Ints, Floats]:
+    """Return the noise of one count: probabilities are exponential in a quadratic polynomial of it."""
+    noise = np.arange(-min(widest, count), widest + 1)
+    noise = noise[(count + noise == 0) | (count + noise >= k)].astype(np.float64)
+    below, above = -noise[noise <= 0].max(), noise[noise >= 0].min()
+    variance = min(max(VARIANCE, 1.05 * below * above), 0.95 * -noise.min() * noise.max())
+
+    def dual(multipliers: Floats) -> tuple[float, Floats]:
+        exponent = multipliers[0] * noise + multipliers[1] * noise**2
+        largest = exponent.max()
+        weight = np.exp(exponent - largest)
+        share = weight / weight.sum()
+        gap = np.array([share @ noise, share @ noise**2 - variance])
+        return float(largest + np.log(weight.sum()) - multipliers[1] * variance), gap
+
+    found = minimize(dual, [0.0, -0.5 / variance], jac=True, method="BFGS", options={"gtol": 1e-10, "maxiter": 1000})
+    exponent = found.x[0] * noise + found.x[1] * noise**2
+    weight = np.exp(exponent - exponent.max())
+    return noise.astype(np.int64), weight / weight.sum()
