@@ -16,7 +16,7 @@ from duckanon._methods.linked.rows_out import cover, rows_out, scattered
 _ROUNDS = 80
 """Rounds after which rows stay as coarse as they were: 10 to 40 are usual."""
 _HOPELESS = 0.7
-"""Levels at which fewer than k people hold more of the choices are not tried: few rows can show them, and these take the
+"""Levels at which fewer than k people hold more of the choices are not tried: few rows can show them, and they take the
 room of many more that would show the next level (a hospital's tables, by months and codes: 4 % more is lost)."""
 
 
