@@ -17,7 +17,7 @@ _ROUNDS = 80
 """Rounds after which rows stay as coarse as they were: 10 to 40 are usual."""
 _HOPELESS = 0.7
 """Levels at which fewer than k people hold more of the choices are not tried: few rows can show them, and they take the
-room of many more that would show the next level (a hospital's tables, by months and codes: 4 % more is lost)."""
+room of many more that would show the next level."""
 
 
 def best_levels(
@@ -55,9 +55,7 @@ def finest_first(rows: Rows, ladder: Sequence[Ints], k: int, told: Told | None, 
     level = np.where(gone, len(ladder), coarsest)
     shown = ladder[-1].copy()
     sets = rows.sets[~has_any(rows.sets, gone)]
-    for _ in range(
-        max(1, rows.sets.shape[1] - 1)
-    ):  # with three known rows a second pass loses 10 % less; with two, 1 %
+    for _ in range(max(1, rows.sets.shape[1] - 1)):  # a second pass loses less where three rows are known
         for finer in range(coarsest):
             candidates = (level > finer) & ~gone
             up = refined(rows._replace(sets=sets), shown, ladder[finer], candidates, k, told)
