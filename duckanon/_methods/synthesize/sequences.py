@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -89,12 +90,41 @@ class SequenceDraw:
                 whose.append(active)
                 made.append(own)
                 tell(0.5 + 0.5 * len(made) / rows.longest)
-        person = np.concatenate(whose)
+        kept, person, like = self._whole_histories(whose, count)
         joined = {
-            key: (np.concatenate([one[key][0] for one in made]), np.concatenate([one[key][1] for one in made]))
+            key: (
+                np.concatenate([one[key][0] for one in made])[kept],
+                np.concatenate([one[key][1] for one in made])[kept],
+            )
             for key in first
         }
-        return NewPeople(person, self._arrays(_of_rows(people, person) | joined))
+        return NewPeople(person, self._arrays(_of_rows(people, like[person]) | joined))
+
+    def _whole_histories(self, whose: Sequence[Ints], count: int) -> tuple[Ints, Ints, Ints]:
+        """Cut histories that ended early to a number of rows that enough people have, or of nobody.
+
+        Rows end where none was found that keeps all rules. Who would be left with none is like another new person.
+
+        Args:
+            whose: The person of each first row, of each second row, and so on.
+            count: How many people there are.
+
+        Returns:
+            The rows to keep, whose each of them is, and the person whom each person is like, mostly themselves.
+        """
+        person = np.concatenate(whose)
+        position = np.repeat(np.arange(1, len(whose) + 1), [len(one) for one in whose])
+        allowed = np.concatenate([[0], np.unique(np.concatenate(self._lengths.numbers))])
+        cut = allowed[np.searchsorted(allowed, np.bincount(person, minlength=count), "right") - 1]
+        good, bad, like = np.flatnonzero(cut), np.flatnonzero(cut == 0), np.arange(count)
+        if len(bad) and len(good):
+            like[bad] = self._random.choice(good, len(bad))
+        kept = np.flatnonzero(position <= cut[person])
+        kept = kept[np.argsort(person[kept], kind="stable")]
+        starts, ends = (np.searchsorted(person[kept], like, side) for side in ("left", "right"))
+        of_person = np.repeat(np.arange(count), ends - starts)
+        offsets = np.arange(len(of_person)) - np.repeat(np.cumsum(ends - starts) - (ends - starts), ends - starts)
+        return kept[starts[of_person] + offsets], of_person, like
 
     def _first(self, kind: str, index: int) -> StageColumn:
         table = self._table
