@@ -90,7 +90,7 @@ def sample_of_today(items: Sequence[T], part: int) -> list[T]:
     return list(items[_day_number() % part :: part])
 
 
-def has_its_day(name: str, days: int = 4) -> bool:
+def has_its_day(name: str, days: int = 6) -> bool:
     """Tell whether a rotating test belongs to `make test` today."""
     return (zlib.crc32(name.encode()) + _day_number()) % days == 0
 

@@ -119,6 +119,7 @@ def test_detectability():
     assert found["noisy"] == 1  # digits give it away
 
 
+@pytest.mark.rotating
 def test_copies_hide_among_their_own_people_only():
     original, others = people(1000, 1), people(1000, 2)
     found = {}
