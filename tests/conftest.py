@@ -150,14 +150,14 @@ class SqlTestFile(pytest.File):
             in_shell.add_marker("shell")
             yield in_shell
         with_extension = SqlTest.from_parent(self, name="extension")
-        if self.path not in _with_extension(35):
-            with_extension.add_marker("shell" if self.path in _with_extension(2) else "another_day")
+        if self.path not in _with_extension(60):
+            with_extension.add_marker("shell" if self.path in _with_extension(3) else "another_day")
         yield with_extension
 
 
 @functools.cache
 def _with_extension(part: int) -> list[Path]:
-    """Return the files that are run in the shell with the extension: three by `make test`, half by the thorough run."""
+    """Return the files that are run in the shell with the extension: two by `make test`, a third by the thorough run."""
     return profiles.sample_of_today(sorted(ROOT.glob("tests/*/*.test")), part)
 
 

@@ -89,11 +89,13 @@ def test_large_releases_refuse_unknown_columns(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in large.__all__ if name not in ("Released", "pica")])
 @pytest.mark.parametrize("option", ["keep", "person", "narrowing"])
 def test_options_of_large_releases_refuse_unknown_columns(name: str, option: str) -> None:
+    if name == "synthesize" and option != "person":
+        return  # new records have no columns that are kept
     given = {option: "zpi" if option == "person" else ["zpi"]}
     with pytest.raises(
         ValueError, match=rf'^anon\.{name}: column "zpi" in {option} does not exist; did you mean "zip"'
     ):
-        getattr(large, name)(PEOPLE, None, ["age"], 5, **given)
+        getattr(large, name)(PEOPLE, None, ["age", "zip"], k=5, **given)
 
 
 @pytest.mark.parametrize("name", spectral.__all__)

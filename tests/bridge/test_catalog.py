@@ -247,7 +247,9 @@ def test_no_name_of_ours_hides_a_table(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE boxes AS SELECT 1 AS box, {'lo': 0, 'hi': 9} AS a, {'lo': 0, 'hi': 9} AS b").fetchall()
     con.execute("CREATE TABLE tree AS SELECT i AS leaf, '*' AS root FROM range(7) AS t(i)").fetchall()
     for file in macros.macro_files():
-        if file.is_public and file.parameters.startswith("tbl"):
+        if (
+            file.is_public and file.parameters.startswith("tbl") and file.name != "membership_audit"
+        ):  # nobody is isolated
             arguments = ARGUMENTS.get(file.name, ", ['a']")
             expected = sorted(map(str, con.execute(f"FROM anon.{file.name}('plain'{arguments})").fetchall()))
             for name in names[file.name]:

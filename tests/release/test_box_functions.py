@@ -30,9 +30,13 @@ PAIRS = """
     UNION ALL SELECT 'correlation', ['{0}', '{1}'], corr({0}, {1}) FROM t"""
 
 
+NUMBERS = st.floats(-1e3, 1e3).map(lambda number: round(number, 9))
+"""Not as near to 0 as 1e-290, which an end that is rounded does not hold."""
+
+
 @dear
 @given(
-    values=st.lists(st.tuples(st.integers(-50, 50), st.floats(-1e3, 1e3)), min_size=10, max_size=80),
+    values=st.lists(st.tuples(st.integers(-50, 50), NUMBERS), min_size=10, max_size=80),
     k=st.integers(2, 10),
     box=st.sampled_from(["parts", "cell", "bounds", "rounded"]),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import duckdb
 import pytest
 
@@ -40,6 +42,9 @@ NAMES += [
 ]
 
 
+REFUSED = re.compile("called like one of the |begins with _duckanon_")
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", sample_of_today(NAMES, part=5))
 def test_columns_called_like_the_steps_of_a_measure(con: duckdb.DuckDBPyConnection, name: str) -> None:
@@ -63,7 +68,7 @@ def test_columns_called_like_the_steps_of_a_measure(con: duckdb.DuckDBPyConnecti
             try:
                 found = con.execute(f"FROM anon.{call.format('named', *names)}").fetchall()
             except duckdb.InvalidInputException as error:
-                assert "called like one of the " in str(error)  # noqa: PT017 - a refusal is right too
+                assert REFUSED.search(str(error))  # noqa: PT017 - a refusal is right too
                 assert name in {"risk", "sample_frequency", "contributions", "suda_score"} or name.startswith(
                     "_duckanon_"
                 )
@@ -99,7 +104,7 @@ def test_columns_called_like_the_steps_of_a_measure_of_populations(con: duckdb.D
             try:
                 found = con.execute(f"SELECT {shown} FROM anon.{call.format('named', *names)}").fetchall()
             except duckdb.InvalidInputException as error:
-                assert "called like one of the " in str(error)  # noqa: PT017 - a refusal is right too
+                assert REFUSED.search(str(error))  # noqa: PT017 - a refusal is right too
                 assert name.startswith("_duckanon_")
                 continue
             assert rounded(found) == rounded(expected), call
