@@ -157,7 +157,7 @@ class SqlTestFile(pytest.File):
 
 @functools.cache
 def _with_extension(part: int) -> list[Path]:
-    """Return the files that are run in the shell with the extension: two by `make test`, a third by the thorough run."""
+    """Return the files that run in the shell with the extension: two in `make test`, a third in the thorough run."""
     return profiles.sample_of_today(sorted(ROOT.glob("tests/*/*.test")), part)
 
 
