@@ -14,10 +14,11 @@ from duckanon._bridge import sql
 from duckanon._core.common import progress
 from duckanon._core.common.names import refuses_unknown_options
 from duckanon._core.common.release_record import Record
-from duckanon.job import backends, consistency, keys, policy_file, record, refusals, sources
+from duckanon.job import backends, consistency, keys, linked_release, policy_file, record, refusals, sources
 from duckanon.job.errors import Cancelled, PromiseBroken
+from duckanon.job.linked_consistency import exact_dates
 from duckanon.job.places import Originals, Outbox, Places, check_owner, originals, places
-from duckanon.job.policy_file import changes_of
+from duckanon.job.policy_file import PolicyFile, changes_of
 from duckanon.job.promises import Tables, linked
 from duckanon.job.table_result import TableResult, compare_with_last, last_release, release_table
 from duckanon.job.warehouse import Warehouse
@@ -158,6 +159,7 @@ def released(
         con.execute(f"SET file_search_path = {sql.literal(str(file.path.parent.resolve()))}").fetchall()
         con.execute(f"SET temp_directory = {sql.literal(str(outbox.spill))}").fetchall()
         made: dict[str, TableResult] = {}
+        events: dict[str, tuple[sources.Original, Tables]] = {}
         for number, name in enumerate(file.policy.tables, 1):
             say(f"reading {name}")
             with read.watched(con) as look:
@@ -165,11 +167,24 @@ def released(
                 reference = sources.reference(con, file, file.policy.tables[name], number)
                 hierarchies = sources.hierarchies(con, file, name, number, original.table)
             tables = Tables(original.table, f"released_{number}", f"counted_{number}", reference, hierarchies)
+            if file.policy.tables[name].is_linked:
+                if too_exact := exact_dates(file, name, sql.columns(con, original.table)):
+                    raise too_exact
+                events[name] = original, tables
+            else:
+                made[name] = release_table(
+                    con, file, name, original, tables, None if dry_run else outbox, warehouse, where, place, say
+                )
+        if events:
+            of_people = {name: one.tables for name, one in made.items()}
+            of_events = {name: tables for name, (_, tables) in events.items()}
+            linked_release.release_together(con, file, of_people, of_events, place, say)
+        for name, (original, tables) in events.items():
             made[name] = release_table(
                 con, file, name, original, tables, None if dry_run else outbox, warehouse, where, place, say
             )
-        for name, promise in linked(con, {n: (m.table, m.form, m.tables) for n, m in made.items()}).items():
-            made[name].promises.append(promise)
+        made = {name: made[name] for name in file.policy.tables}
+        _count_linked(con, file, made, run, say)
         for name, one in made.items():
             compare_with_last(con, one, last_release(con, name, previous, warehouse, where), run, bool(previous))
             run["warnings"] += one.warnings
@@ -192,6 +207,29 @@ def released(
             if where.refusal:
                 where.refusal.unlink(missing_ok=True)
     return run
+
+
+def _count_linked(
+    con: sql.Connection, file: PolicyFile, made: dict[str, TableResult], run: Record, say: Callable[[str], None]
+) -> None:
+    """Count what is promised of the rows of a person in all tables together."""
+    releases = {name: (one.table, one.form, one.tables) for name, one in made.items()}
+    for name, promise in linked(con, releases).items():
+        made[name].promises.append(promise)
+    with refusals.translate_errors(file):
+        tables = linked_release.opened(con, releases)
+        if tables is None:
+            return
+        say("counting known events")
+        for name, found in linked_release.known_promises(tables, releases).items():
+            made[name].promises.extend(found)
+        k = max(one.table.promises.k or 0 for one in made.values() if one.table.is_linked)
+        run["linked"] = {
+            "tables": [part.name for part in tables.events],
+            "k": k,
+            "known": tables.known,
+            "exposure": tables.exposure(k),
+        }
 
 
 def _outbox(where: Places, warehouse: Warehouse, read: Originals, dry_run: bool) -> Outbox:

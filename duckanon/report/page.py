@@ -41,7 +41,7 @@ def html(record: Mapping[str, Any], figures: Mapping[str, Sequence[Figure]]) -> 
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    record = {"warnings": [], **record, "tables": [_completed(table) for table in record["tables"]]}
+    record = {"warnings": [], "linked": None, **record, "tables": [_completed(table) for table in record["tables"]]}
     page = _Page(record)
     return environment.get_template("report.html.j2").render(
         record=record,

@@ -100,6 +100,24 @@ class TableEntry(TypedDict):
     measures: NotRequired[dict[str, Any]]
 
 
+class ExposureEntry(TypedDict):
+    """The share of people whom an attacker finds who knows more of linked tables than was promised."""
+
+    knows: str
+    people: int
+    unique: float
+    under_k: float
+
+
+class LinkedEntry(TypedDict):
+    """Tables of events that were released together."""
+
+    tables: list[str]
+    k: int
+    known: int
+    exposure: list[ExposureEntry]
+
+
 class PolicyEntry(TypedDict):
     """The policy file of a release."""
 
@@ -118,4 +136,5 @@ class Record(TypedDict):
     outcome: str | None
     policy: PolicyEntry
     tables: list[TableEntry]
+    linked: NotRequired[LinkedEntry]
     warnings: list[str]
