@@ -144,6 +144,10 @@ class Promises(Part):
     l_kind: Literal["distinct", "entropy", "recursive"] = "distinct"
     c: Annotated[float, Field(gt=0)] = 3
     t: Fraction | None = None
+    # over all releases of the account: people who were in the same class, or absent, in each of them, at least; values
+    # of a sensitive column that are in all classes of such people, at least
+    joint_k: Several | None = None
+    joint_l: Several | None = None
     max_suppressed_fraction: Fraction = 0.01  # share of the people (without a person: of the rows) left out, at most
     # classes whose number of rows differs from the previous release's by fewer than k, at most; else only reported
     max_small_changes: Annotated[int, Field(ge=0, strict=True)] | None = None
@@ -174,7 +178,7 @@ class Target(Part):
 
 
 class Key(Part):
-    """Where the key of the pseudonyms is to be found, never the key itself."""
+    """Where a key is to be found, never the key itself."""
 
     environment: Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$", max_length=80)] | None = None
     file: Annotated[str, Field(min_length=1)] | None = None
@@ -184,6 +188,13 @@ class Key(Part):
         if (self.environment is None) == (self.file is None):
             raise ValueError("must name either an environment variable or a file")
         return self
+
+
+class Account(Part):
+    """The account of all releases, which stays at home."""
+
+    path: Annotated[str, Field(min_length=1)]  # the file; made by the first release
+    key: Key  # turns people and values into hashes; policies that share an account give the same
 
 
 class Table(Part):
@@ -217,6 +228,7 @@ class Policy(Part):
 
     tables: Annotated[dict[str, Table], Field(min_length=1)]  # by their names, in the order of the file
     key: Key | None = None  # where the key of the pseudonyms is
+    account: Account | None = None  # counts what all releases give away together
     # where the report, the record of the run and the plan go; the record goes beside the first release if not named
     report: Annotated[str, Field(min_length=1)] | None = None
     record: Annotated[str, Field(min_length=1)] | None = None

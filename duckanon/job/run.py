@@ -14,7 +14,7 @@ from duckanon._bridge import sql
 from duckanon._core.common import progress
 from duckanon._core.common.names import refuses_unknown_options
 from duckanon._core.common.release_record import Record
-from duckanon.job import backends, consistency, keys, policy_file, record, refusals, sources
+from duckanon.job import account, backends, consistency, keys, policy_file, record, refusals, sources
 from duckanon.job.errors import Cancelled, PromiseBroken
 from duckanon.job.places import Originals, Outbox, Places, check_owner, originals, places
 from duckanon.job.policy_file import changes_of
@@ -151,7 +151,8 @@ def released(
     run["warnings"] += check_owner(file, where)
     with (
         Warehouse({} if dry_run else where.tables) as warehouse,
-        _outbox(where, warehouse, read, dry_run) as outbox,
+        account.opened(file, key, dry_run=dry_run) as ledger,
+        _outbox(where, warehouse, ledger, read, dry_run) as outbox,
         backends.open_storage(con, file.policy.memory, outbox.spill) as place,
     ):
         warehouse.check()
@@ -170,6 +171,9 @@ def released(
             )
         for name, promise in linked(con, {n: (m.table, m.form, m.tables) for n, m in made.items()}).items():
             made[name].promises.append(promise)
+        if ledger:
+            say("counting the releases of the account")
+            run["account"] = ledger.count(con, made)
         for name, one in made.items():
             compare_with_last(con, one, last_release(con, name, previous, warehouse, where), run, bool(previous))
             run["warnings"] += one.warnings
@@ -188,18 +192,37 @@ def released(
         run["warnings"] += keys.warnings(file)  # in no report: it is for whoever has the key
         if not dry_run:
             outbox.write(where.record, record.text(run))
-            outbox.publish(warehouse.commit if where.tables else None)
+            outbox.publish(_commit(where, warehouse, ledger), is_undone=not where.tables)
             if where.refusal:
                 where.refusal.unlink(missing_ok=True)
     return run
 
 
-def _outbox(where: Places, warehouse: Warehouse, read: Originals, dry_run: bool) -> Outbox:
+def _outbox(
+    where: Places, warehouse: Warehouse, ledger: account.JobAccount | None, read: Originals, dry_run: bool
+) -> Outbox:
     """Make the outbox of a run, which a dry run puts nothing into."""
     if dry_run:
         return Outbox([])
     only_read = [where.plan] if where.plan and where.plan not in where.written else []
-    return Outbox(where.written, warehouse.has, read.refuse, only_read=only_read)
+
+    def is_committed(mark: str) -> bool:
+        return (ledger is None or ledger.has(mark)) and (warehouse.has(mark) if where.tables else ledger is not None)
+
+    return Outbox(where.written, is_committed, read.refuse, only_read=only_read)
+
+
+def _commit(where: Places, warehouse: Warehouse, ledger: account.JobAccount | None) -> Callable[[str], None] | None:
+    """Return what makes a decided release final: the entry into the account first, since it must not be missing."""
+    if ledger is None:
+        return warehouse.commit if where.tables else None
+
+    def commit(mark: str) -> None:
+        ledger.commit(mark)
+        if where.tables:
+            warehouse.commit(mark)
+
+    return commit
 
 
 def _page(con: sql.Connection, run: Record, tables: Mapping[str, Tables], *, has_plan: bool) -> str:

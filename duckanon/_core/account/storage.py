@@ -14,7 +14,7 @@ import secrets
 import sqlite3
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 HASH_SIZE = 16
 """Bytes of a keyed hash: among a thousand million people, two share one with a probability of 10^-21."""
@@ -90,7 +90,7 @@ class Account:
                     self._con.execute("ROLLBACK")
                 raise
 
-    def query(self, statement: str, parameters: Sequence[object] = ()) -> list[tuple[object, ...]]:
+    def query(self, statement: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a statement that only reads."""
         with self._translated():
             return self._con.execute(statement, parameters).fetchall()
@@ -122,7 +122,7 @@ class Account:
 
     def _version(self, part: str) -> int:
         found = self.query("SELECT version FROM parts WHERE name = ?", (part,))
-        return int(str(found[0][0])) if found else 0
+        return int(found[0][0]) if found else 0
 
     def _unlocked(self, key: str) -> bytes:
         """Return the key of the hashes: from the user's and the salt of this file, so that no two accounts match."""

@@ -100,6 +100,15 @@ class TableEntry(TypedDict):
     measures: NotRequired[dict[str, Any]]
 
 
+class AccountEntry(TypedDict):
+    """The account that the release was entered into, and what all of its releases leave together."""
+
+    path: str
+    releases: int
+    people: int
+    joint_k: int | None
+
+
 class PolicyEntry(TypedDict):
     """The policy file of a release."""
 
@@ -118,4 +127,5 @@ class Record(TypedDict):
     outcome: str | None
     policy: PolicyEntry
     tables: list[TableEntry]
+    account: NotRequired[AccountEntry]
     warnings: list[str]
