@@ -6,6 +6,7 @@ The ``[method]`` has one model for each function that makes a release, from its 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
@@ -197,6 +198,16 @@ class Account(Part):
     key: Key  # turns people and values into hashes; policies that share an account give the same
 
 
+class ReleaseTerms(Part):
+    """Who gets the release and why: for the report, whose first page marks what is missing."""
+
+    recipient: Annotated[str, Field(min_length=1)] | None = None
+    purpose: Annotated[str, Field(min_length=1)] | None = None
+    legal_basis: Annotated[str, Field(min_length=1)] | None = None
+    valid_until: date | None = None
+    reviewers: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list)  # a line to sign for each
+
+
 class Table(Part):
     """A table of the job."""
 
@@ -229,6 +240,7 @@ class Policy(Part):
     tables: Annotated[dict[str, Table], Field(min_length=1)]  # by their names, in the order of the file
     key: Key | None = None  # where the key of the pseudonyms is
     account: Account | None = None  # counts what all releases give away together
+    release: ReleaseTerms = ReleaseTerms()
     # where the report, the record of the run and the plan go; the record goes beside the first release if not named
     report: Annotated[str, Field(min_length=1)] | None = None
     record: Annotated[str, Field(min_length=1)] | None = None

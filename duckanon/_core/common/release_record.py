@@ -116,6 +116,16 @@ class PolicyEntry(TypedDict):
     sha256: str
 
 
+class TermsEntry(TypedDict):
+    """Who gets a release and why, as the policy says; None for what it does not say."""
+
+    recipient: str | None
+    purpose: str | None
+    legal_basis: str | None
+    valid_until: str | None
+    reviewers: list[str]
+
+
 class Record(TypedDict):
     """A run of the job."""
 
@@ -126,6 +136,7 @@ class Record(TypedDict):
     finished: str | None
     outcome: str | None
     policy: PolicyEntry
+    release: NotRequired[TermsEntry]
     tables: list[TableEntry]
     account: NotRequired[AccountEntry]
     warnings: list[str]
