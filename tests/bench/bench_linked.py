@@ -1,76 +1,70 @@
-"""Linked events and people with several rows, against the GROUP BY of events and the same release of rows."""
+"""Linked tables of events: the check against a plain count of pairs of rows, the release against the check."""
 
 from __future__ import annotations
 
+from functools import partial
+
 import duckanon
-from tests.bench.bench_assess import Connection, ask
+from duckanon._bridge.sql import Connection
+from duckanon.cli import demo_command, statements
 from tests.bench.harness import Task
 
-COLS = ["age", "sex", "place", "ward"]
+COLS = "['visited', 'department']"
 
 
-def events(rows: int) -> Connection:
-    """Three visits a person, each to one of eight wards in one of twelve months."""
+def clinic(people: int) -> Connection:
+    """Make the patients of the demo, 1.8 visits each, with months as labels for the check."""
     con = duckanon.connect()
-    con.execute(f"""
-        CREATE TABLE t AS SELECT i // 3 AS patient, 'ward ' || hash(i) % 8 AS ward,
-               DATE '2025-01-15' + to_months((hash(i, 1) % 12)::INTEGER) AS day
-        FROM range({rows}) AS r(i)""").fetchall()
+    con.execute(f"SET VARIABLE people = {people}; SET enable_progress_bar = false").fetchall()
+    for statement in statements.split(statements.script(demo_command.FILES / "population.sql")):
+        con.execute(statement).fetchall()
+    con.execute(
+        """CREATE TABLE people AS
+           SELECT patient_id, sex, date_diff('year', dob, DATE '2026-01-01') // 20 AS age FROM patients;
+           CREATE TABLE months AS SELECT patient_id, strftime(visited, '%Y-%m') AS visited, department FROM visits"""
+    ).fetchall()
     return con
 
 
-def visits(rows: int) -> Connection:
-    """Three visits a person, of which the ward and the cost may change."""
-    con = duckanon.connect()
-    con.execute(f"""
-        CREATE TABLE t AS
-        SELECT i // 3 AS patient, 18 + (hash(i // 3) % 70)::INTEGER AS age, (hash(i // 3, 1) % 2)::INTEGER AS sex,
-               (hash(i // 3, 2) % 400)::INTEGER AS place, (hash(i, 3) % 12)::INTEGER AS ward,
-               (hash(i, 4) % 1000)::INTEGER AS cost
-        FROM range({rows}) AS r(i)""").fetchall()
-    return con
+def checked(con: Connection, known: int) -> None:
+    con.execute(
+        f"FROM anon.known_events(['months'], 'patient_id', {COLS}, known := {known}, class := ['sex', 'age'], "
+        "people := 'people', k := 10)"
+    ).fetchall()
 
 
-def released(call: str) -> str:
-    return f"CREATE OR REPLACE TABLE o AS FROM anon.{call}"
+def pairs(con: Connection) -> None:
+    """Count the people of every pair of labels of one person, which is the least that a check of two has to do."""
+    con.execute(
+        """WITH e AS (SELECT *, row_number() OVER () AS n FROM months JOIN people USING (patient_id))
+           SELECT min(c) FROM (SELECT count(DISTINCT a.patient_id) AS c FROM e AS a JOIN e AS b
+                               ON a.patient_id = b.patient_id AND a.n < b.n
+                               GROUP BY a.sex, a.age, a.visited, a.department, b.visited, b.department)"""
+    ).fetchall()
 
 
-PAIRS = """SELECT min(n) FROM (SELECT count(DISTINCT a.patient) AS n FROM t AS a JOIN t AS b USING (patient)
-                               WHERE (a.ward, a.day) < (b.ward, b.day) GROUP BY a.ward, a.day, b.ward, b.day)"""
-CALLS = {
-    "generalize": (f"generalize('t', {COLS}, 10, ", [10**4, 10**5, 10**6]),
-    "recode": (f"recode('t', {COLS}, 10, ", [10**4, 10**5]),
-    "boxes": ("boxes('t', ['age', 'cost'], 10, ", [10**4, 10**5]),
-    "synthesize": (f"synthesize('t', {COLS}, ", [10**4, 3 * 10**4]),
-}
+def released(con: Connection, known: int) -> None:
+    con.execute(
+        f"CREATE OR REPLACE TABLE released AS FROM anon.release_linked(['visits'], 'patient_id', {COLS}, 10, "
+        f"known := {known}, class := ['sex', 'age'], people := 'people', seed := 1)"
+    ).fetchall()
+
+
 TASKS = [
-    Task(
-        "known_events, 3 visits a person",
-        [10**5, 10**6],
-        events,
-        ask("FROM anon.known_events(['t'], 'patient', ['ward', 'day'], known := 2)"),
-        ask(PAIRS),
-        "GROUP BY pairs",
-    ),
-    Task(
-        "release_linked, 3 visits a person, k = 5",
-        [10**5],
-        events,
-        ask(released("release_linked(['t'], 'patient', ['ward', 'day'], 5, seed := 1)")),
-        ask(PAIRS),
-        "GROUP BY pairs",
-        1,
+    *(
+        Task(f"known_events, {known} of them", [20_000, 200_000], clinic, partial(checked, known=known), pairs, "pairs")
+        for known in (2, 3)
     ),
     *(
         Task(
-            f"{name} visits, person",
-            sizes,
-            visits,
-            ask(released(f"{call}person := 'patient')")),
-            ask(released(f"{call}person := NULL)")),
-            f"{name}, rows",
+            f"release_linked, {known} known",
+            [20_000, 200_000],
+            clinic,
+            partial(released, known=known),
+            partial(checked, known=known),
+            "check",
             1,
         )
-        for name, (call, sizes) in CALLS.items()
+        for known in (1, 2)
     ),
 ]

@@ -109,6 +109,24 @@ class AccountEntry(TypedDict):
     joint_k: int | None
 
 
+class ExposureEntry(TypedDict):
+    """The share of people whom an attacker finds who knows more of linked tables than was promised."""
+
+    knows: str
+    people: int
+    unique: float
+    under_k: float
+
+
+class LinkedEntry(TypedDict):
+    """Tables of events that were released together."""
+
+    tables: list[str]
+    k: int
+    known: int
+    exposure: list[ExposureEntry]
+
+
 class PolicyEntry(TypedDict):
     """The policy file of a release."""
 
@@ -139,4 +157,5 @@ class Record(TypedDict):
     release: NotRequired[TermsEntry]
     tables: list[TableEntry]
     account: NotRequired[AccountEntry]
+    linked: NotRequired[LinkedEntry]
     warnings: list[str]
