@@ -6,6 +6,7 @@ The ``[method]`` has one model for each function that makes a release, from its 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
@@ -15,6 +16,7 @@ from duckanon._core.common.memory import bytes_of
 from duckanon._core.common.rules import OneOf, Rule, Whole
 from duckanon._methods.boxes.declared import BOXES
 from duckanon._methods.generalize.declared import GENERALIZE
+from duckanon._methods.linked.declared import RELEASE_LINKED
 from duckanon._methods.microaggregate.declared import MICROAGGREGATE
 from duckanon._methods.recode.declared import RECODE
 from duckanon._methods.suppress.declared import SUPPRESS_CELLS
@@ -42,6 +44,8 @@ _READ: dict[str, Format] = {**FORMATS, ".tsv": "csv", ".txt": "csv", ".tsv.gz": 
 
 SYNTHESIZED = ("numeric", "quasi_identifier", "sensitive")
 """Roles of columns of which a method makes new records."""
+
+_USUALLY_KNOWN = 2
 
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Several = Annotated[int, Field(ge=2, strict=True)]
@@ -88,6 +92,7 @@ Recode = method_model(RECODE)
 SuppressCells = method_model(SUPPRESS_CELLS)
 Boxes = method_model(BOXES, box=OneOf("parts", "cell", "rounded"))  # a policy releases no real people's values
 Microaggregate = method_model(MICROAGGREGATE)
+ReleaseLinked = method_model(RELEASE_LINKED)
 
 _CHECKED = OneOf("error", "repair")
 SvdSwap = method_model(SVD_SWAP, makes_classes=False, checks=_CHECKED)
@@ -99,7 +104,16 @@ if TYPE_CHECKING:
     AnyMethod: TypeAlias = Method
 else:
     AnyMethod = Annotated[
-        Generalize | Recode | SuppressCells | Boxes | Microaggregate | SvdSwap | Pica | SpectralRelease | Synthesize,
+        Generalize
+        | Recode
+        | SuppressCells
+        | Boxes
+        | Microaggregate
+        | ReleaseLinked
+        | SvdSwap
+        | Pica
+        | SpectralRelease
+        | Synthesize,
         Field(discriminator="name"),
     ]
 
@@ -140,6 +154,11 @@ class Promises(Part):
     # people whose rows, in all tables of the job, are in exactly the same classes, at least, where a released pseudonym
     # tells which rows belong together; as large as k if it is not given
     linked_k: Annotated[int, Field(ge=1, strict=True)] | None = None
+    # for tables of release_linked: whoever knows so many events of a person, over all tables at most the largest of
+    # these numbers, finds at least k people of the same class; 2 if it is not given
+    known_events: Annotated[int, Field(ge=0, le=4, strict=True)] | None = None
+    # the largest share of one value of a sensitive column among the people who hold such a choice of events
+    max_confidence: Annotated[float, Field(gt=0, le=1)] | None = None
     l: Annotated[int | float, Field(ge=1)] | None = None  # noqa: E741 - as the functions call it
     l_kind: Literal["distinct", "entropy", "recursive"] = "distinct"
     c: Annotated[float, Field(gt=0)] = 3
@@ -197,6 +216,16 @@ class Account(Part):
     key: Key  # turns people and values into hashes; policies that share an account give the same
 
 
+class ReleaseTerms(Part):
+    """Who gets the release and why: for the report, whose first page marks what is missing."""
+
+    recipient: Annotated[str, Field(min_length=1)] | None = None
+    purpose: Annotated[str, Field(min_length=1)] | None = None
+    legal_basis: Annotated[str, Field(min_length=1)] | None = None
+    valid_until: date | None = None
+    reviewers: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list)  # a line to sign for each
+
+
 class Table(Part):
     """A table of the job."""
 
@@ -207,6 +236,16 @@ class Table(Part):
     promises: Promises = Promises()
     hierarchies: dict[str, str] = Field(default_factory=dict)
     reference: Annotated[str, Field(min_length=1)] | None = None
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether its rows are events of people, released together with those of other tables."""
+        return self.method.name == RELEASE_LINKED.name
+
+    @property
+    def known(self) -> int:
+        """How many events of this table somebody may know."""
+        return _USUALLY_KNOWN if self.promises.known_events is None else self.promises.known_events
 
     def named(self, *roles: str) -> list[str]:
         """Return the columns of these roles, in the policy's order."""
@@ -229,6 +268,7 @@ class Policy(Part):
     tables: Annotated[dict[str, Table], Field(min_length=1)]  # by their names, in the order of the file
     key: Key | None = None  # where the key of the pseudonyms is
     account: Account | None = None  # counts what all releases give away together
+    release: ReleaseTerms = ReleaseTerms()
     # where the report, the record of the run and the plan go; the record goes beside the first release if not named
     report: Annotated[str, Field(min_length=1)] | None = None
     record: Annotated[str, Field(min_length=1)] | None = None

@@ -14,11 +14,12 @@ from duckanon._bridge import sql
 from duckanon._core.common import progress
 from duckanon._core.common.names import refuses_unknown_options
 from duckanon._core.common.release_record import Record
-from duckanon.job import account, backends, consistency, keys, policy_file, record, refusals, sources
+from duckanon.job import account, backends, consistency, keys, linked_release, policy_file, record, refusals, sources
 from duckanon.job.errors import Cancelled, PromiseBroken
+from duckanon.job.linked_consistency import exact_dates
 from duckanon.job.places import Originals, Outbox, Places, check_owner, originals, places
 from duckanon.job.policy_file import changes_of
-from duckanon.job.promises import Tables, linked
+from duckanon.job.promises import Tables
 from duckanon.job.table_result import TableResult, compare_with_last, last_release, release_table
 from duckanon.job.warehouse import Warehouse
 
@@ -159,6 +160,7 @@ def released(
         con.execute(f"SET file_search_path = {sql.literal(str(file.path.parent.resolve()))}").fetchall()
         con.execute(f"SET temp_directory = {sql.literal(str(outbox.spill))}").fetchall()
         made: dict[str, TableResult] = {}
+        events: dict[str, tuple[sources.Original, Tables]] = {}
         for number, name in enumerate(file.policy.tables, 1):
             say(f"reading {name}")
             with read.watched(con) as look:
@@ -166,11 +168,24 @@ def released(
                 reference = sources.reference(con, file, file.policy.tables[name], number)
                 hierarchies = sources.hierarchies(con, file, name, number, original.table)
             tables = Tables(original.table, f"released_{number}", f"counted_{number}", reference, hierarchies)
+            if file.policy.tables[name].is_linked:
+                if too_exact := exact_dates(file, name, sql.columns(con, original.table)):
+                    raise too_exact
+                events[name] = original, tables
+            else:
+                made[name] = release_table(
+                    con, file, name, original, tables, None if dry_run else outbox, warehouse, where, place, say
+                )
+        if events:
+            of_people = {name: one.tables for name, one in made.items()}
+            of_events = {name: tables for name, (_, tables) in events.items()}
+            linked_release.release_together(con, file, of_people, of_events, place, say)
+        for name, (original, tables) in events.items():
             made[name] = release_table(
                 con, file, name, original, tables, None if dry_run else outbox, warehouse, where, place, say
             )
-        for name, promise in linked(con, {n: (m.table, m.form, m.tables) for n, m in made.items()}).items():
-            made[name].promises.append(promise)
+        made = {name: made[name] for name in file.policy.tables}
+        linked_release.count(con, file, made, run, say)
         if ledger:
             say("counting the releases of the account")
             run["account"] = ledger.count(con, made)
