@@ -26,6 +26,7 @@ def check(file: PolicyFile) -> None:
         if file.policy.plan and (table.method.name != "generalize" or len(file.policy.tables) > 1):
             text = "a plan can be saved for one table with method generalize only."
             found.append(file.wrong(table_name, ("method",), text))
+        found += [file.wrong(table_name, *fault) for fault in islice(_check_account(file, table), 1)]
         keyed = [name for name, one in table.columns.items() if one.is_pseudonym or one.shift_days]
         if keyed and file.policy.key is None:
             text = f"columns.{keyed[0]} needs a key; add [key] with environment (the name of a variable) or file."
@@ -138,6 +139,23 @@ def _check_promises(table: Table) -> Iterator[Fault]:
     for promise in ("l", "t") if not table.is_linked else ():
         if getattr(promises, promise) is not None and not table.named("sensitive"):
             yield (("promises", promise), f"promises.{promise} needs a column with the role sensitive.")
+
+
+def _check_account(file: PolicyFile, table: Table) -> Iterator[Fault]:
+    promises = table.promises
+    for promise in ("joint_k", "joint_l"):
+        if getattr(promises, promise) is None:
+            continue
+        if not table.method.makes_classes:
+            text = f"promises.{promise} cannot be counted for {table.method.name}, whose records are new."
+            yield (("promises", promise), text)
+        if file.policy.account is None:
+            text = f"promises.{promise} counts the releases of an account; add [account] with path and key."
+            yield (("promises", promise), text)
+    if promises.joint_l is not None and not table.named("sensitive"):
+        yield (("promises", "joint_l"), "promises.joint_l needs a column with the role sensitive.")
+    if file.policy.account is not None and table.method.makes_classes and not table.person:
+        yield (("columns",), "columns must have a person: the account counts people.")
 
 
 def _check_names(table: Table) -> Iterator[Fault]:

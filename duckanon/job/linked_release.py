@@ -7,13 +7,15 @@ from typing import Any
 
 from duckanon._bridge import sql
 from duckanon._core.common.memory import bytes_of
+from duckanon._core.common.release_record import Record
 from duckanon.job import backends, methods, refusals
 from duckanon.job.errors import PolicyError
 from duckanon.job.linked_counts import CLASS, WHOSE, LinkedPart, LinkedTables, people_query
 from duckanon.job.policy import Table
 from duckanon.job.policy_file import PolicyFile
-from duckanon.job.promises import Promise, Tables
+from duckanon.job.promises import Promise, Tables, linked
 from duckanon.job.readback import Shape
+from duckanon.job.table_result import TableResult
 
 _PEOPLE, _ROWS = "linked_people", "linked_rows"
 
@@ -134,6 +136,29 @@ def refuse_other_types(file: PolicyFile, types: Mapping[str, Mapping[str, str]])
                     "them, or rename it, in source.query."
                 )
                 raise file.wrong(name, ("columns", column), text)
+
+
+def count(
+    con: sql.Connection, file: PolicyFile, made: dict[str, TableResult], run: Record, say: Callable[[str], None]
+) -> None:
+    """Count what is promised of the rows of a person in all tables together."""
+    releases = {name: (one.table, one.form, one.tables) for name, one in made.items()}
+    for name, promise in linked(con, releases).items():
+        made[name].promises.append(promise)
+    with refusals.translate_errors(file):
+        tables = opened(con, releases)
+        if tables is None:
+            return
+        say("counting known events")
+        for name, found in known_promises(tables, releases).items():
+            made[name].promises.extend(found)
+        k = max(one.table.promises.k or 0 for one in made.values() if one.table.is_linked)
+        run["linked"] = {
+            "tables": [part.name for part in tables.events],
+            "k": k,
+            "known": tables.known,
+            "exposure": tables.exposure(k),
+        }
 
 
 def opened(con: sql.Connection, releases: Mapping[str, tuple[Table, Shape, Tables]]) -> LinkedTables | None:

@@ -14,12 +14,12 @@ from duckanon._bridge import sql
 from duckanon._core.common import progress
 from duckanon._core.common.names import refuses_unknown_options
 from duckanon._core.common.release_record import Record
-from duckanon.job import backends, consistency, keys, linked_release, policy_file, record, refusals, sources
+from duckanon.job import account, backends, consistency, keys, linked_release, policy_file, record, refusals, sources
 from duckanon.job.errors import Cancelled, PromiseBroken
 from duckanon.job.linked_consistency import exact_dates
 from duckanon.job.places import Originals, Outbox, Places, check_owner, originals, places
-from duckanon.job.policy_file import PolicyFile, changes_of
-from duckanon.job.promises import Tables, linked
+from duckanon.job.policy_file import changes_of
+from duckanon.job.promises import Tables
 from duckanon.job.table_result import TableResult, compare_with_last, last_release, release_table
 from duckanon.job.warehouse import Warehouse
 
@@ -152,7 +152,8 @@ def released(
     run["warnings"] += check_owner(file, where)
     with (
         Warehouse({} if dry_run else where.tables) as warehouse,
-        _outbox(where, warehouse, read, dry_run) as outbox,
+        account.opened(file, key, dry_run=dry_run) as ledger,
+        _outbox(where, warehouse, ledger, read, dry_run) as outbox,
         backends.open_storage(con, file.policy.memory, outbox.spill) as place,
     ):
         warehouse.check()
@@ -184,7 +185,10 @@ def released(
                 con, file, name, original, tables, None if dry_run else outbox, warehouse, where, place, say
             )
         made = {name: made[name] for name in file.policy.tables}
-        _count_linked(con, file, made, run, say)
+        linked_release.count(con, file, made, run, say)
+        if ledger:
+            say("counting the releases of the account")
+            run["account"] = ledger.count(con, made)
         for name, one in made.items():
             compare_with_last(con, one, last_release(con, name, previous, warehouse, where), run, bool(previous))
             run["warnings"] += one.warnings
@@ -203,41 +207,37 @@ def released(
         run["warnings"] += keys.warnings(file)  # in no report: it is for whoever has the key
         if not dry_run:
             outbox.write(where.record, record.text(run))
-            outbox.publish(warehouse.commit if where.tables else None)
+            outbox.publish(_commit(where, warehouse, ledger), is_undone=not where.tables)
             if where.refusal:
                 where.refusal.unlink(missing_ok=True)
     return run
 
 
-def _count_linked(
-    con: sql.Connection, file: PolicyFile, made: dict[str, TableResult], run: Record, say: Callable[[str], None]
-) -> None:
-    """Count what is promised of the rows of a person in all tables together."""
-    releases = {name: (one.table, one.form, one.tables) for name, one in made.items()}
-    for name, promise in linked(con, releases).items():
-        made[name].promises.append(promise)
-    with refusals.translate_errors(file):
-        tables = linked_release.opened(con, releases)
-        if tables is None:
-            return
-        say("counting known events")
-        for name, found in linked_release.known_promises(tables, releases).items():
-            made[name].promises.extend(found)
-        k = max(one.table.promises.k or 0 for one in made.values() if one.table.is_linked)
-        run["linked"] = {
-            "tables": [part.name for part in tables.events],
-            "k": k,
-            "known": tables.known,
-            "exposure": tables.exposure(k),
-        }
-
-
-def _outbox(where: Places, warehouse: Warehouse, read: Originals, dry_run: bool) -> Outbox:
+def _outbox(
+    where: Places, warehouse: Warehouse, ledger: account.JobAccount | None, read: Originals, dry_run: bool
+) -> Outbox:
     """Make the outbox of a run, which a dry run puts nothing into."""
     if dry_run:
         return Outbox([])
     only_read = [where.plan] if where.plan and where.plan not in where.written else []
-    return Outbox(where.written, warehouse.has, read.refuse, only_read=only_read)
+
+    def is_committed(mark: str) -> bool:
+        return (ledger is None or ledger.has(mark)) and (warehouse.has(mark) if where.tables else ledger is not None)
+
+    return Outbox(where.written, is_committed, read.refuse, only_read=only_read)
+
+
+def _commit(where: Places, warehouse: Warehouse, ledger: account.JobAccount | None) -> Callable[[str], None] | None:
+    """Return what makes a decided release final: the entry into the account first, since it must not be missing."""
+    if ledger is None:
+        return warehouse.commit if where.tables else None
+
+    def commit(mark: str) -> None:
+        ledger.commit(mark)
+        if where.tables:
+            warehouse.commit(mark)
+
+    return commit
 
 
 def _page(con: sql.Connection, run: Record, tables: Mapping[str, Tables], *, has_plan: bool) -> str:

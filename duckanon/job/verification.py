@@ -179,9 +179,9 @@ def _promised(release: _Release, promise: PromiseEntry) -> Finding:
     elif kind in ("l", "t", "recursive l") and release.in_file(column):
         query = _spread_query(release, kind, column, promise)
     else:
-        return Finding(
-            table, name, "unknown", "it compares the release with the original, which the file does not hold"
-        )
+        needs = "it counts all releases of an account" if kind.startswith("joint") or name == "joint_k" else None
+        needs = needs or "it compares the release with the original"
+        return Finding(table, name, "unknown", f"{needs}, which the file does not hold")
     if not release.classes:
         return Finding(table, name, "unknown", "the file has none of the columns that make classes")
     measured = release.measured(query)

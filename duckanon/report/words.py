@@ -62,3 +62,11 @@ PARAMETERS = {
     "population": "people in the population",
     "beta": "share of people who may share their values with fewer than k people in the population",
 }
+
+TERMS = {
+    "recipient": "Recipient",
+    "purpose": "Purpose",
+    "legal_basis": "Legal basis",
+    "valid_until": "Valid until",
+    "reviewers": "Reviewers",
+}

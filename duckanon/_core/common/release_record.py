@@ -100,6 +100,15 @@ class TableEntry(TypedDict):
     measures: NotRequired[dict[str, Any]]
 
 
+class AccountEntry(TypedDict):
+    """The account that the release was entered into, and what all of its releases leave together."""
+
+    path: str
+    releases: int
+    people: int
+    joint_k: int | None
+
+
 class ExposureEntry(TypedDict):
     """The share of people whom an attacker finds who knows more of linked tables than was promised."""
 
@@ -125,6 +134,16 @@ class PolicyEntry(TypedDict):
     sha256: str
 
 
+class TermsEntry(TypedDict):
+    """Who gets a release and why, as the policy says; None for what it does not say."""
+
+    recipient: str | None
+    purpose: str | None
+    legal_basis: str | None
+    valid_until: str | None
+    reviewers: list[str]
+
+
 class Record(TypedDict):
     """A run of the job."""
 
@@ -135,6 +154,8 @@ class Record(TypedDict):
     finished: str | None
     outcome: str | None
     policy: PolicyEntry
+    release: NotRequired[TermsEntry]
     tables: list[TableEntry]
+    account: NotRequired[AccountEntry]
     linked: NotRequired[LinkedEntry]
     warnings: list[str]
