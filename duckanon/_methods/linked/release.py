@@ -150,7 +150,9 @@ def _parts(
         steps = hidden_steps(
             steps, [len(one.levels) - 1 if hide else 0 for one, hide in zip(columns, hidden, strict=True)]
         )
-        parts.append(Part(table_names[place], rows, columns, ladder_of(columns, steps, len(rows))))
+        ladder_steps = ladder_of(columns, steps, len(rows))
+        columns = [one.only({step[number] for step in steps}) for number, one in enumerate(columns)]
+        parts.append(Part(table_names[place], place, rows, columns, ladder_steps))
     return parts
 
 
