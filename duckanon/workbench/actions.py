@@ -76,6 +76,13 @@ def _hierarchy(site: Site, form: Form) -> str:
     return f"?column={quote(column)}"
 
 
+def _narrowing(site: Site, form: Form) -> None:
+    column = form["column"]
+    if column not in site.policy.table().columns:
+        raise KeyError(column)
+    site.policy.edit(form["seen"], f"{column} is kept, although it narrows down others", edits.narrowing(column))
+
+
 def _terms(site: Site, form: Form) -> None:
     site.policy.edit(form["seen"], "who gets the release and why", edits.terms(form))
 
@@ -103,6 +110,7 @@ ACTIONS: dict[str, Callable[[Site, Form], str | None]] = {
     "method": _method,
     "promise": _promise,
     "hierarchy": _hierarchy,
+    "narrowing": _narrowing,
     "terms": _terms,
     "start": _start,
     "cancel": _cancel,

@@ -126,11 +126,8 @@ class Bench:
             self.glances.append(Glance(name, kind, distinct, role, why, list(follows or []), examples))
             if role == "weight":
                 self.weight = name
-
-    def columns(self) -> list[Glance]:
-        """Return the columns, undecided ones first."""
-        table = self.policy.table()
-        return sorted(self.glances, key=lambda one: table.columns[one.name].role != UNDECIDED)
+        # undecided ones first, and so they stay: a row that jumps away when it is decided takes the focus with it
+        self.glances.sort(key=lambda one: table.columns[one.name].role != UNDECIDED)
 
     def quasi_identifiers(self) -> list[str]:
         """Return the columns that others may know, as the policy says now."""

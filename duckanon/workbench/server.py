@@ -54,6 +54,7 @@ def serve(policy: Path, table: str | None, *, port: int, open_browser: bool, say
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listening.bind(("127.0.0.1", port))
+            listening.listen()  # so that a browser that comes before the server is ready waits
         except OSError as error:
             raise FileProblem(f"port {port} cannot be opened ({error.strerror}).") from None
         root = "/" + secrets.token_urlsafe(24)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import threading
 from collections.abc import Callable, Mapping
@@ -37,6 +38,18 @@ ROLES = {
 """Roles that a click gives, with what they mean."""
 
 _MOVES = 8
+_NARROWS = re.compile(r"columns\.(\S+) narrows down (\S+);")
+
+
+def shell_word(text: str) -> str:
+    r"""Quote a word for a shell, in double quotes where it has only single ones, which is easier to read.
+
+    Examples:
+        >>> shell_word("a 'b'")
+        '"a \'b\'"'
+    """
+    is_plain = not set(text) & set('"$`\\!') and "'" in text
+    return f'"{text}"' if is_plain else shlex.quote(text)
 
 
 class Site:
@@ -80,6 +93,8 @@ class Site:
         """Render a part of a page that is asked for again until it is whole."""
         context = {"adds": self._adds, "curve": self._curve, "map": self._map}.get(name)
         work = None if context else self.works.get(name)
+        if name == "preview" and work and work.key != self.policy.version:
+            work = None  # of another policy than the one that is shown
         shown: dict[str, Any] = context() if context else {"work": work, "result": work.result if work else None}
         if name == "released":
             shown |= self._outcome()
@@ -89,7 +104,10 @@ class Site:
             ]
         if name == "opening":
             shown = {"work": self.opening}
-        return self._pages.get_template(f"part_{name}.html.j2").render(root=self.root, kind=name, **shown)
+        shown["narrowing"] = _narrowing(work.error if work else None)
+        return self._pages.get_template(f"part_{name}.html.j2").render(
+            root=self.root, kind=name, version=self.policy.version, **shown
+        )
 
     def _rendered(self, template: str, name: str, message: str | None, **more: Any) -> str:
         is_ready = not (self.opening.is_running or self.opening.error) and template != "wrong.html.j2"
@@ -121,23 +139,23 @@ class Site:
     def command(self, page: str) -> str:
         """Return the command that does on a terminal what a page does."""
         table, path = self.policy.table(), self.policy.path
-        source = shlex.quote(str(table.source.path or "..."))
+        source = shell_word(str(table.source.path or "..."))
         quasi = sql.literal(table.named("quasi_identifier"))
         people = f"CREATE TABLE people AS FROM {sql.literal(table.source.path or '...')};"
         counted = f"FROM anon.k_anonymity('people', {quasi})"
         called = f"FROM anon.{table.method.name}('people', {quasi}, {table.promises.k})"
         return {
-            "columns": f"duckanon policy init --from {source} --to {shlex.quote(path.name)}",
-            "risk": f"duckanon -c {shlex.quote(f'{people} {counted}')}",
-            "method": f"duckanon policy check {shlex.quote(path.name)}",
-            "preview": f"duckanon -c {shlex.quote(f'{people} {called} LIMIT 10')}",
-            "release": f"duckanon release {shlex.quote(path.name)} --report {shlex.quote(self.report.name)}",
+            "columns": f"duckanon policy init --from {source} --to {shell_word(path.name)}",
+            "risk": f"duckanon -c {shell_word(f'{people} {counted}')}",
+            "method": f"duckanon policy check {shell_word(path.name)}",
+            "preview": f"duckanon -c {shell_word(f'{people} {called} LIMIT 10')}",
+            "release": f"duckanon release {shell_word(path.name)} --report {shell_word(self.report.name)}",
         }[page]
 
     # the pages
 
     def _columns(self) -> dict[str, Any]:
-        return {"columns": self.bench.columns(), "roles": ROLES}
+        return {"columns": self.bench.glances, "roles": ROLES}
 
     def _risk(self) -> dict[str, Any]:
         con = self.bench.con.cursor()
@@ -168,7 +186,7 @@ class Site:
             con.close()
 
     def _preview(self) -> dict[str, Any]:
-        return {"work": self.works.get("preview", self.policy.version)}
+        return {}
 
     def _release(self) -> dict[str, Any]:
         said = read_policy(self.policy.path, text=self.policy.text).policy.release
@@ -261,3 +279,8 @@ class Site:
         for column, path in self.policy.table().hierarchies.items():
             found[f"hierarchy of {column}"] = file.place(path)
         return {name: path for name, path in found.items() if path.is_file()}
+
+
+def _narrowing(error: str | None) -> list[str]:
+    """Return the columns that a release refused, since they narrow down others."""
+    return list(dict.fromkeys(found[1] for found in _NARROWS.finditer(error or "")))

@@ -10,7 +10,7 @@ import duckdb
 
 from duckanon._bridge import sql
 from duckanon._core.common.release_record import TableEntry
-from duckanon.job import methods
+from duckanon.job import methods, policy_file, refusals
 from duckanon.job.errors import PolicyError
 from duckanon.job.policy import Table
 from duckanon.workbench.bench import Bench
@@ -35,6 +35,7 @@ _COMPARED = 2_000
 _SHOWN = 10
 """Rows of a preview."""
 
+_DROPPED = {"role": "drop"}
 _NUMBERS = ("microaggregate", "boxes")
 
 
@@ -82,6 +83,17 @@ def hierarchies(con: sql.Connection, bench: Bench) -> dict[str, str]:
     return found
 
 
+def _only_protected(table: Table) -> Table:
+    """Leave out kept columns, which change no label, but for sensitive ones that classes are shaped for."""
+    is_shaped = table.promises.l is not None or table.promises.t is not None
+    left = ("quasi_identifier", "person", *(("sensitive",) if is_shaped else ()))
+    columns = {
+        name: column if column.role in left else column.model_copy(update=_DROPPED)
+        for name, column in table.columns.items()
+    }
+    return table.model_copy(update={"columns": columns})
+
+
 def release(con: sql.Connection, table: Table, source: str, target: str, trees: dict[str, str]) -> None:
     """Release a table of the connection into a temporary one, as the job would."""
     if not table.protected:
@@ -113,7 +125,7 @@ def curve(bench: Bench) -> Callable[[Work], list[tuple[int, float, int]]]:
         trees, points = hierarchies(con, bench), []
         for k in KS:
             work.say(f"k = {k}")
-            table = bench.trial(k=k)
+            table = _only_protected(bench.trial(k=k))
             release(con, table, "sample", "tried", trees)
             points.append((k, *loss(con, table, "sample", "tried", trees)))
             work.result = list(points)
@@ -147,18 +159,12 @@ def comparison(bench: Bench) -> Callable[[Work], list[Compared]]:
 
 def _compared(con: sql.Connection, bench: Bench, name: str, trees: dict[str, str]) -> Compared:
     """Try a method on the small sample; a refusal is told and hides no other method."""
-    base = bench.trial(l=None, t=None)
+    base = _only_protected(bench.trial(l=None, t=None))
     columns = base.named("quasi_identifier")
     model = next(one for one in _models() if one.model_fields["name"].annotation.__args__[0] == name)
     table = base.model_copy(
         update={
             "method": model(name=name),
-            "columns": {
-                column: role.model_copy(update={"role": "drop"})
-                if column not in columns and role.role != "person"
-                else role
-                for column, role in base.columns.items()
-            },
         }
     )
     try:
@@ -201,7 +207,9 @@ def preview(bench: Bench) -> Callable[[Work], Preview]:
         bench.sample(con)
         table, trees = bench.trial(), hierarchies(con, bench)
         work.say(f"{table.method.name} of the sample")
-        release(con, table, "sample", "tried", trees)
+        file = policy_file.read(bench.policy.path, text=bench.policy.text)
+        with refusals.translate_errors(file, bench.policy.name):
+            release(con, table, "sample", "tried", trees)
         work.say("looking at what kept columns tell")
         shown = [*table.protected, *(name for name in methods.kept(table) if name != table.person)]
         before = con.execute(f"SELECT {sql.names(shown)} FROM sample ORDER BY hash(rowid, 7) LIMIT {_SHOWN}").fetchall()

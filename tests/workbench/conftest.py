@@ -14,6 +14,7 @@ from duckanon.job import run
 from duckanon.workbench.app import application
 from duckanon.workbench.policy_text import PolicyText
 from duckanon.workbench.site import Site
+from duckanon.workbench.works import Works
 
 RARE = "astronaut"
 """The occupation of one person."""
@@ -51,15 +52,9 @@ max_suppressed_fraction = 0.05
 
 
 @pytest.fixture(scope="session")
-def database() -> Iterator[duckdb.DuckDBPyConnection]:
-    con = duckanon.connect()
-    yield con
-    con.close()
-
-
-@pytest.fixture
-def folder(tmp_path: Path, database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a folder with a policy and its source; the workbench and its jobs use one registered database."""
+def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """Open one workbench for all tests, on one registered database with its jobs: registering takes a second."""
+    database, path = duckanon.connect(), tmp_path_factory.mktemp("workbench")
 
     def connection() -> duckdb.DuckDBPyConnection:
         cursor = database.cursor()
@@ -70,21 +65,36 @@ def folder(tmp_path: Path, database: duckdb.DuckDBPyConnection, monkeypatch: pyt
             cursor.execute(f'DROP {kind} memory.main."{name}"').fetchall()
         return cursor
 
-    monkeypatch.setattr(run, "connection", connection)
-    for name in ("people", "sample"):
-        database.execute(f"DROP TABLE IF EXISTS memory.main.{name}").fetchall()
-    database.execute(f"COPY ({PEOPLE}) TO '{tmp_path}/people.parquet'").fetchall()
-    (tmp_path / "policy.toml").write_text(POLICY, encoding="utf-8")
-    return tmp_path
+    database.execute(f"COPY ({PEOPLE}) TO '{path}/people.parquet'").fetchall()
+    (path / "policy.toml").write_text(POLICY, encoding="utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run, "connection", connection)
+        made = Site(PolicyText(path / "policy.toml"), "/token")
+        made.opening.wait(60)
+        assert made.opening.error is None
+        yield made
+        assert made.close()
+    database.close()
 
 
 @pytest.fixture
-def site(folder: Path) -> Iterator[Site]:
-    opened = Site(PolicyText(folder / "policy.toml"), "/token")
-    opened.opening.wait(60)
-    assert opened.opening.error is None
+def folder(opened: Site) -> Path:
+    """Return the folder with nothing but the policy, as it was, and its source."""
+    path = opened.policy.path.parent
+    for file in path.iterdir():
+        if file.name not in ("people.parquet", "policy.toml"):
+            file.unlink()
+    (path / "policy.toml").write_text(POLICY, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def site(opened: Site, folder: Path) -> Iterator[Site]:
+    """Return the workbench as if it were opened now."""
+    opened.policy = opened.bench.policy = PolicyText(folder / "policy.toml")
+    opened.works, opened.moves = Works(), []
     yield opened
-    assert opened.close()
+    assert opened.works.stop()
 
 
 @pytest.fixture

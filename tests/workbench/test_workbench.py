@@ -159,6 +159,7 @@ def test_methods_are_compared(client: TestClient, site: Site) -> None:
     assert 0 < compared["generalize"].risk <= 0.1  # classes of ten or more
 
 
+@pytest.mark.rotating
 def test_the_preview_is_shown_only_to_who_asks(client: TestClient, site: Site) -> None:
     assert "Before: rows" not in client.get("/token/preview").text
     act(client, site, "start", "preview", kind="preview")
@@ -177,6 +178,7 @@ def decide(client: TestClient, site: Site) -> None:
     act(client, site, "role", column="xq", role="drop")
 
 
+@pytest.mark.rotating
 def test_a_release_is_that_of_the_click(client: TestClient, site: Site, folder: Path) -> None:
     act(client, site, "start", "release", kind="released")
     refused = site.works.get("released").wait(60)
