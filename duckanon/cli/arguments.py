@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import duckanon
 from duckanon.cli import (
+    account_command,
     assess_command,
     demo_command,
     policy_command,
@@ -19,7 +20,7 @@ from duckanon.cli import (
 )
 from duckanon.cli.output import FORMATS
 
-JOB_COMMANDS = ("release", "policy", "history", "verify", "evidence", "workbench")
+JOB_COMMANDS = ("release", "policy", "history", "verify", "evidence", "account", "workbench")
 """Commands for which exit code 1 means a broken promise, and a wrong command line is 2, like a wrong policy."""
 COMMANDS = ("shell", "run", "functions", "sql", "assess", "demo", "render", "extension", *JOB_COMMANDS)
 TAKING_VALUES = ("--db", "--format", "-c")
@@ -83,6 +84,7 @@ def parser() -> Parser:
     policy_command.add_to(commands)
     policy_command.add_history(commands)
     policy_command.add_verify(commands)
+    account_command.add_to(commands)
     policy_command.add_evidence(commands)
     workbench_command.add_to(commands)
     for command in (shell, run):

@@ -224,7 +224,7 @@ def _what(problem: Mapping[str, Any], place: Sequence[str | int]) -> str:
     is_secret = "key" in place
     got = "" if is_secret or not isinstance(problem["input"], int | float | str) else f"; got {problem['input']!r}"
     if kind == "extra_forbidden":
-        hint = ": the key of pseudonyms comes from key.environment or key.file, never from the policy"
+        hint = ": a key comes from key.environment or key.file, never from the policy"
         return f"is not a field of a policy{hint if is_secret else ''}"
     if kind == "missing":
         return "is missing"

@@ -43,7 +43,7 @@ def html(record: Mapping[str, Any], figures: Mapping[str, Sequence[Figure]]) -> 
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    record = {"warnings": [], **record, "tables": [_completed(table) for table in record["tables"]]}
+    record = {"warnings": [], "linked": None, **record, "tables": [_completed(table) for table in record["tables"]]}
     page = _Page(record)
     signing = Signing(record, page.number, page.measured)
     return environment.get_template("report.html.j2").render(

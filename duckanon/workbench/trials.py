@@ -98,6 +98,8 @@ def release(con: sql.Connection, table: Table, source: str, target: str, trees: 
     """Release a table of the connection into a temporary one, as the job would."""
     if not table.protected:
         raise PolicyError("No column is declared as one that others may know: decide the columns first.")
+    if table.is_linked:
+        raise PolicyError("Tables of events are released together: their release is not tried on a sample.")
     if table.method.makes_classes and table.promises.k is None:
         raise PolicyError("k is not promised: choose it first.")
     trees = {column: name for column, name in trees.items() if column in table.protected}
@@ -194,7 +196,7 @@ def _compared(con: sql.Connection, bench: Bench, name: str, trees: dict[str, str
 
 
 def _models() -> tuple[Any, ...]:
-    from duckanon.job.policy import Boxes, Generalize, Microaggregate, Recode, SuppressCells, Synthesize
+    from duckanon.job.policy_methods import Boxes, Generalize, Microaggregate, Recode, SuppressCells, Synthesize
 
     return (Generalize, Recode, SuppressCells, Microaggregate, Boxes, Synthesize)
 

@@ -199,3 +199,29 @@ def test_bands_and_confidence_are_reached(con: duckdb.DuckDBPyConnection) -> Non
             ).fetchall()[0][0]
         )
     assert sure[0] > 0.75 >= sure[1]
+
+
+@pytest.mark.rotating
+def test_a_household_is_a_person_whose_members_are_rows(con: duckdb.DuckDBPyConnection) -> None:
+    """Any two members are those of four households; as one row, the whole composition is."""
+    con.execute(
+        """CREATE OR REPLACE TABLE members AS
+           SELECT i % 150 AS house, ['f', 'm'][1 + (i * 7 // 150) % 2] AS sex, 5 * ((i * 37 + i // 150) % 16) AS age
+           FROM range(400) AS t(i)"""
+    ).fetchall()
+    con.execute(
+        """CREATE OR REPLACE TABLE whole AS SELECT house, list_sort(list(sex || age), 'ASC', 'NULLS LAST')::VARCHAR AS
+           members, count(*) AS size FROM members GROUP BY house"""
+    ).fetchall()
+    for table, cols, known in (("members", ["sex", "age"], 2), ("whole", ["members", "size"], 1)):
+        con.execute(
+            f"CREATE OR REPLACE TABLE released AS FROM anon.release_linked(['{table}'], 'house', {cols}, 4, "
+            f"known := {known}, seed := 1)"
+        ).fetchall()
+        smallest, rows = con.execute(
+            f"SELECT min(k), (SELECT count(*) FROM released) FROM anon.known_events(['released'], 'house', {cols}, "
+            f"known := {known}, k := 4)"
+        ).fetchall()[0]
+        assert smallest >= 4
+        assert rows == (400 if table == "members" else 150)
+    assert con.execute("SELECT count(DISTINCT size) FROM released").fetchall() == [(2,)]

@@ -100,6 +100,33 @@ class TableEntry(TypedDict):
     measures: NotRequired[dict[str, Any]]
 
 
+class AccountEntry(TypedDict):
+    """The account that the release was entered into, and what all of its releases leave together."""
+
+    path: str
+    releases: int
+    people: int
+    joint_k: int | None
+
+
+class ExposureEntry(TypedDict):
+    """The share of people whom an attacker finds who knows more of linked tables than was promised."""
+
+    knows: str
+    people: int
+    unique: float
+    under_k: float
+
+
+class LinkedEntry(TypedDict):
+    """Tables of events that were released together."""
+
+    tables: list[str]
+    k: int
+    known: int
+    exposure: list[ExposureEntry]
+
+
 class PolicyEntry(TypedDict):
     """The policy file of a release."""
 
@@ -129,4 +156,6 @@ class Record(TypedDict):
     policy: PolicyEntry
     release: NotRequired[TermsEntry]
     tables: list[TableEntry]
+    account: NotRequired[AccountEntry]
+    linked: NotRequired[LinkedEntry]
     warnings: list[str]

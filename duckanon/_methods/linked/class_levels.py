@@ -9,11 +9,12 @@ import numpy as np
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Floats, Ints, run_starts
-from duckanon._methods.linked.choices import Supports, chains, choices, keys, rows_of_class
+from duckanon._methods.linked.choices import chains, choices, keys, rows_of_class
 from duckanon._methods.linked.column_levels import ColumnLevels
 from duckanon._methods.linked.confidence import Told
+from duckanon._methods.linked.dense_numbers import held_by, ranked
 from duckanon._methods.linked.finest_first import best_levels
-from duckanon._methods.linked.ladders import Ladder, ranked
+from duckanon._methods.linked.ladders import Ladder
 from duckanon._methods.linked.people import SensitiveValues
 
 
@@ -81,7 +82,7 @@ def _promise(
     rows = rows_of_class(person[is_kept], part[is_kept], known)
     sets = rows.sets[choices(rows.sets, chains(rows.person, shown).before)]
     held = keys(sets, np.append(shown, 0))
-    if people < k or (Supports(held).of(held) < k).any():
+    if people < k or (held_by(held) < k).any():
         raise AssertionError(f"a choice of rows is held by fewer than {k} people.")
     if told is not None and told.is_too_sure(held, rows.person[sets[:, 0]]).any():
         raise AssertionError("a choice of rows tells a sensitive value too surely.")

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Floats, Ints, run_lengths, run_starts
+from duckanon._core.common.arrays import Floats, Ints
 from duckanon._methods.linked.column_levels import ColumnLevels
+from duckanon._methods.linked.dense_numbers import ranked
 
 MOST_LEVELS = 6
 """Levels of a ladder that is found by search: every one takes a pass over all choices."""
@@ -73,21 +74,17 @@ def found_steps(columns: Sequence[ColumnLevels], classes: Ints, k: int) -> Steps
     return [path[place] for place in sorted(chosen)]
 
 
+def hidden_steps(steps: Steps, least: Sequence[int]) -> Steps:
+    """Return the steps with every column at least at some level, each step once."""
+    return list(dict.fromkeys(tuple(map(max, step, least)) for step in steps))
+
+
 def _hidden(columns: Sequence[ColumnLevels], levels: Sequence[int], classes: Ints, k: int) -> float:
     key = classes
     for column, level in zip(columns, levels, strict=True):
         key = ranked(key * len(column.texts) + column.codes[level])
     sizes = np.bincount(key)[key]
     return float(np.minimum(np.log10(sizes / k), _FULL).mean())
-
-
-def ranked(numbers: Ints) -> Ints:
-    """Return dense numbers, equal for equal ones."""
-    order = np.argsort(numbers, kind="stable")
-    starts = run_starts(numbers[order])
-    dense = np.empty(len(numbers), np.int64)
-    dense[order] = np.repeat(np.arange(len(starts)), run_lengths(starts, len(order)))
-    return dense
 
 
 def ladder_of(columns: Sequence[ColumnLevels], steps: Steps, rows: int) -> Ladder:

@@ -6,8 +6,9 @@ import numpy as np
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, Ints, Ints32, run_starts
-from duckanon._methods.linked.choices import Chains, Rows, Supports, chains, choices, has_any, keys
+from duckanon._methods.linked.choices import Chains, Rows, chains, choices, has_any, keys
 from duckanon._methods.linked.confidence import Told
+from duckanon._methods.linked.dense_numbers import held_by
 
 
 def rows_out(rows: Rows, items: Ints, k: int, told: Told | None = None, most: float = 1) -> Bools | None:
@@ -40,7 +41,7 @@ def rows_out(rows: Rows, items: Ints, k: int, told: Told | None = None, most: fl
 
 
 def _violated(sets: Ints32, held: Ints, k: int, rows: Rows, told: Told | None) -> Ints:
-    is_bad = Supports(held).of(held) < k
+    is_bad = held_by(held) < k
     if told is not None:
         is_bad |= told.is_too_sure(held, rows.person[sets[:, 0]])
     return np.flatnonzero(is_bad)
