@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -12,15 +11,15 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from duckanon._bridge import sql
 from duckanon._core.common.release_record import Record
-from duckanon.job import run
+from duckanon.job import consistency, run
 from duckanon.job.errors import JobError
 from duckanon.job.places import places
 from duckanon.job.policy import UNDECIDED
 from duckanon.job.policy_file import read as read_policy
 from duckanon.workbench import hierarchy_files, pictures, trials
 from duckanon.workbench.bench import Bench, Risk
+from duckanon.workbench.commands import command
 from duckanon.workbench.policy_text import PolicyText
 from duckanon.workbench.works import Work, Works
 
@@ -39,17 +38,6 @@ ROLES = {
 
 _MOVES = 8
 _NARROWS = re.compile(r"columns\.(\S+) narrows down (\S+);")
-
-
-def shell_word(text: str) -> str:
-    r"""Quote a word for a shell, in double quotes where it has only single ones, which is easier to read.
-
-    Examples:
-        >>> shell_word("a 'b'")
-        '"a \'b\'"'
-    """
-    is_plain = not set(text) & set('"$`\\!') and "'" in text
-    return f'"{text}"' if is_plain else shlex.quote(text)
 
 
 class Site:
@@ -119,7 +107,7 @@ class Site:
             policy=self.policy,
             bench=self.bench,
             include_part=lambda part: Markup(self.part(part)),
-            command=self.command(name) if is_ready else "",
+            command=command(name, self.policy, self.report) if is_ready else "",
             **(self._aside() if is_ready else {}),
             **more,
         )
@@ -133,24 +121,24 @@ class Site:
             if risk and (not self.moves or self.moves[-1][1] != risk):
                 what = self.policy.last.what if self.policy.last and self.moves else "at the beginning"
                 self.moves = [*self.moves[1 - _MOVES :], (what, risk)]
-        undecided = table.named(UNDECIDED)
-        return {"risk": risk, "k": k, "quasi": quasi, "undecided": undecided, "table": table, "has_aside": True}
-
-    def command(self, page: str) -> str:
-        """Return the command that does on a terminal what a page does."""
-        table, path = self.policy.table(), self.policy.path
-        source = shell_word(str(table.source.path or "..."))
-        quasi = sql.literal(table.named("quasi_identifier"))
-        people = f"CREATE TABLE people AS FROM {sql.literal(table.source.path or '...')};"
-        counted = f"FROM anon.k_anonymity('people', {quasi})"
-        called = f"FROM anon.{table.method.name}('people', {quasi}, {table.promises.k})"
         return {
-            "columns": f"duckanon policy init --from {source} --to {shell_word(path.name)}",
-            "risk": f"duckanon -c {shell_word(f'{people} {counted}')}",
-            "method": f"duckanon policy check {shell_word(path.name)}",
-            "preview": f"duckanon -c {shell_word(f'{people} {called} LIMIT 10')}",
-            "release": f"duckanon release {shell_word(path.name)} --report {shell_word(self.report.name)}",
-        }[page]
+            "risk": risk,
+            "k": k,
+            "quasi": quasi,
+            "undecided": table.named(UNDECIDED),
+            "faults": self._faults(),
+            "table": table,
+            "has_aside": True,
+        }
+
+    def _faults(self) -> list[str]:
+        """Say where the parts of the policy contradict each other, beside columns that are undecided."""
+        try:
+            consistency.check(read_policy(self.policy.path, text=self.policy.text))
+        except JobError as error:
+            found = [line.partition(": ")[2] for line in str(error).splitlines()]
+            return [line for line in found if "columns must be decided" not in line]
+        return []
 
     # the pages
 
