@@ -17,26 +17,30 @@ CREATE OR REPLACE MACRO anon.global_risk(
     tbl, cols, weight := NULL, population := NULL, household := NULL, person := NULL, method := 'exact',
     nulls := 'value', alpha := 1, target := NULL
 ) AS TABLE
-WITH _duckanon_cells AS MATERIALIZED (                          -- rows that are alike to an attacker
-    SELECT any_value(codes) AS codes, member, home,
-           CASE WHEN person IS NULL THEN fsum(stands_for) ELSE max(stands_for) END AS stands_for,
-           sum(row_count)::BIGINT AS row_count
+WITH _duckanon_records AS NOT MATERIALIZED (
     FROM anon._risk_records('anon.global_risk', CASE WHEN target IS NULL THEN tbl
                                 ELSE anon._checked_open_fraction('anon.global_risk', 'target', target, tbl) END,
                             cols, weight, population, household, person, method, nulls, alpha)
-    GROUP BY class, member, home
+), _duckanon_cells AS MATERIALIZED (                            -- rows that are alike to an attacker
+    SELECT any_value(codes) AS codes, member, home,
+           CASE WHEN person IS NULL THEN fsum(stands_for) ELSE max(stands_for) END AS stands_for,
+           sum(row_count)::BIGINT AS row_count
+    FROM _duckanon_records GROUP BY class, member, home
 ), _duckanon_placed AS (                                         -- one code of all columns, which any can be taken from
     SELECT *, list_transform(range(1, 1 + len(codes)), lambda place:
                   hash(hash(coalesce(codes[place], 0), place, codes[place] IS NULL))) AS places,
            list_aggregate(places, 'bit_xor') AS whole
-    FROM _duckanon_cells
+    FROM query_table(CASE WHEN person IS NULL AND household IS NULL AND nulls <> 'any' THEN '_duckanon_records'
+                          ELSE '_duckanon_cells' END)
+), _duckanon_left_out AS (
+    SELECT unnest(CASE WHEN len(cols) > 1 THEN range(len(cols) + 1) ELSE [0] END) AS left_out
 ), _duckanon_moved AS MATERIALIZED (                            -- once with all columns, once without each
     SELECT left_out, hash(left_out, xor(whole, coalesce(places[left_out], 0))) AS class, member, home, stands_for,
            row_count,
            CASE WHEN nulls = 'any'
                      THEN [hash(left_out)] || list_transform(range(1, 1 + len(codes)), lambda place:
                               CASE WHEN place = left_out THEN 0::UBIGINT ELSE codes[place] END) END AS codes
-    FROM _duckanon_placed, (SELECT unnest(CASE WHEN len(cols) > 1 THEN range(len(cols) + 1) ELSE [0] END) AS left_out)
+    FROM _duckanon_placed, _duckanon_left_out
 ), _duckanon_risks AS MATERIALIZED (
     FROM anon._risk_classes('anon.global_risk', '_duckanon_moved', '_duckanon_cells', population, person, method, nulls,
                             alpha)
@@ -48,9 +52,29 @@ WITH _duckanon_cells AS MATERIALIZED (                          -- rows that are
 ), _duckanon_households AS (
     SELECT left_out, home, 1 - product(pow(1 - risk, people)) AS household_risk
     FROM _duckanon_known WHERE home IS NOT NULL GROUP BY left_out, home
-), _duckanon_levels AS (
+), _duckanon_people_levels AS (
     SELECT left_out, risk, sum(people) AS people, fsum(risk * people) AS expected FROM _duckanon_known
     GROUP BY left_out, risk
+), _duckanon_kinds AS MATERIALIZED (                            -- rows are people: classes of one size have one risk
+    SELECT left_out, row_count, stands_for, hash(row_count, stands_for) AS class, count(*) AS classes
+    FROM (SELECT left_out, sum(row_count)::BIGINT AS row_count, fsum(stands_for) AS stands_for
+          FROM (SELECT left_out, xor(whole, coalesce(places[left_out], 0)) AS class, row_count, stands_for
+                FROM _duckanon_placed, _duckanon_left_out)
+          GROUP BY left_out, class)
+    GROUP BY ALL
+), _duckanon_sizes AS (
+    SELECT DISTINCT class, row_count, stands_for, NULL::UBIGINT AS member FROM _duckanon_kinds
+), _duckanon_everyone AS (
+    SELECT classes * row_count AS row_count, NULL::UBIGINT AS member FROM _duckanon_kinds WHERE left_out = 0
+), _duckanon_row_levels AS (
+    SELECT left_out, risk, sum(classes * row_count) AS people, fsum(risk * classes * row_count) AS expected
+    FROM _duckanon_kinds
+         JOIN anon._risk_classes('anon.global_risk', '_duckanon_sizes', '_duckanon_everyone', population, person,
+                                 method, nulls, alpha) USING (class)
+    GROUP BY left_out, risk
+), _duckanon_levels AS (
+    FROM query_table(CASE WHEN person IS NULL AND household IS NULL AND nulls <> 'any' THEN '_duckanon_row_levels'
+                          ELSE '_duckanon_people_levels' END)
 ), _duckanon_running AS (                                       -- if all above it were brought down to this risk
     SELECT left_out, risk,
            fsum(expected) OVER upwards AS expected_below, sum(people) OVER upwards AS people_below,
@@ -66,18 +90,22 @@ WITH _duckanon_cells AS MATERIALIZED (                          -- rows that are
                                        FILTER (capped <= target * all_people AND people_below < all_people), target)
                 END AS threshold
     FROM _duckanon_running GROUP BY left_out
-), _duckanon_together AS (
+), _duckanon_with_households AS (
     SELECT left_out, fsum(people * coalesce(household_risk, risk)) AS household_expected
     FROM _duckanon_known LEFT JOIN _duckanon_households USING (left_out, home)
     GROUP BY left_out
+), _duckanon_without_households AS (
+    SELECT left_out, NULL::DOUBLE AS household_expected FROM _duckanon_left_out
+), _duckanon_together AS (
+    FROM query_table(CASE WHEN household IS NULL THEN '_duckanon_without_households'
+                          ELSE '_duckanon_with_households' END)
 ), _duckanon_names AS (
     SELECT list(column_name ORDER BY place ASC NULLS LAST) AS names
     FROM anon._columns(tbl), anon._names_apart('anon.global_risk', tbl, [])
     WHERE anon._is_among(column_name, cols) AND are_apart
 )
 SELECT names[left_out] AS left_out, expected, expected / people AS risk,
-       CASE WHEN household IS NOT NULL THEN household_expected END AS household_expected,
-       CASE WHEN household IS NOT NULL THEN household_expected / people END AS household_risk, threshold
+       household_expected, household_expected / people AS household_risk, threshold
 FROM _duckanon_thresholds JOIN _duckanon_together USING (left_out), _duckanon_names
 ORDER BY _duckanon_thresholds.left_out ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.global_risk IS

@@ -20,8 +20,8 @@ from typing import Any
 
 ROOT = Path(__file__).parent.parent.parent
 ENOUGH_SECONDS = 1.0
-"""A side is called again in its process until it has taken this long, so that imports do not count where calls are
-short: the rows of the start show them."""
+"""A side is called again in its process until it has taken so many processor seconds: imports do not count where
+calls are short: the rows of the start show them."""
 ENOUGH_CALLS = 12
 LONG_SECONDS = 5.0
 """A side that takes this long is measured in one process: what noise adds is small beside it."""
@@ -80,7 +80,7 @@ def measure(task: Task, side: str, state: Any) -> dict[str, float]:
     who = resource.RUSAGE_CHILDREN if task.of_child else resource.RUSAGE_SELF
     seconds, processor, peak = [], [], 0.0
     while not seconds or (
-        not task.of_child and not task.once and sum(seconds) < ENOUGH_SECONDS and len(seconds) < ENOUGH_CALLS
+        not task.of_child and not task.once and sum(processor) < ENOUGH_SECONDS and len(seconds) < ENOUGH_CALLS
     ):
         started, used = time.perf_counter(), processor_seconds(who)
         returned = call(state)
