@@ -266,7 +266,7 @@ def _page_of_refusal(run: Record) -> str:
     from duckanon import report
 
     tables = [{**entry, "output": None, "changes": None} for entry in run["tables"]]
-    return report.html({**run, "tables": tables}, {})
+    return report.html({**run, "tables": tables, "linked": None}, {})
 
 
 def _check(run: Record, made: dict[str, TableResult], refusal: Path | None, outbox: Outbox) -> None:

@@ -20,6 +20,10 @@ _HOPELESS = 0.7
 room of many more that would show the next level."""
 
 
+_WORTH_COARSER = 10
+"""Times the share of rows that may go: where more would have to go at a level, the coarser ones do not save enough."""
+
+
 def best_levels(
     rows: Rows, ladder: Sequence[Ints], losses: Sequence[Floats], k: int, told: Told | None, most: float
 ) -> Ints:
@@ -35,14 +39,37 @@ def best_levels(
         if not is_last and violated_share(rows, ladder[start], k) > _HOPELESS:
             continue
         tried.append(start)
-        gone = rows_out(rows, ladder[start], k, told, 1 if is_last else most)
-        if gone is not None:
+        gone = rows_out(rows, ladder[start], k, told, 1 if is_last else _WORTH_COARSER * most)
+        if gone is None:
+            continue
+        if told is None and not is_last and gone.any():
+            level = coarser_later(rows, ladder, start, gone, k)
+            lost = float(np.choose(level, with_gone).mean())
+            if lost < least and (level == len(ladder)).mean() <= most:
+                best, least = level, lost
+        if is_last or gone.mean() <= most:
             shown = finest_first(rows, [ladder[level] for level in tried], k, told, gone)
             level = np.array([*tried, len(ladder)])[shown]
             lost = float(np.choose(level, with_gone).mean())
             if lost < least:
                 best, least = level, lost
     return best
+
+
+def coarser_later(rows: Rows, ladder: Sequence[Ints], start: int, gone: Bools, k: int) -> Ints:
+    """Return the level of each row, ``len(ladder)`` where it goes, if rows that had to go try the coarser levels.
+
+    Rows that stay keep their labels: what others show later only adds people to the choices of theirs.
+    """
+    level = np.where(gone, len(ladder), start)
+    shown = ladder[start].copy()
+    for coarser in range(start + 1, len(ladder)):
+        again = level == len(ladder)
+        shown[again] = ladder[coarser][again]
+        out = rows_out(rows, shown, k, eligible=again)
+        assert out is not None
+        level[again & ~out] = coarser
+    return level
 
 
 def finest_first(rows: Rows, ladder: Sequence[Ints], k: int, told: Told | None, gone: Bools) -> Ints:

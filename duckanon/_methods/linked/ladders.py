@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Floats, Ints
+from duckanon._core.common.arrays import Ints, Ints32, Reals
 from duckanon._methods.linked.column_levels import ColumnLevels
 from duckanon._methods.linked.dense_numbers import ranked
 
@@ -25,8 +25,8 @@ class Ladder(NamedTuple):
     """The labels of the rows of one table, for each level of the ladder."""
 
     steps: Steps
-    items: list[Ints]  # the number of each row's label, equal on two levels where the texts are
-    losses: list[Floats]  # what each row loses, the mean of its columns
+    items: list[Ints32]  # the number of each row's label, equal on two levels where the texts are
+    losses: list[Reals]  # what each row loses, the mean of its columns
 
 
 def given_steps(columns: Sequence[ColumnLevels], ladder: Sequence[Mapping[str, str | None]]) -> Steps:
@@ -93,10 +93,10 @@ def ladder_of(columns: Sequence[ColumnLevels], steps: Steps, rows: int) -> Ladde
     for place, column in enumerate(columns):
         texts = np.concatenate([column.codes[levels[place]] for levels in steps])
         key = ranked(key * len(column.texts) + texts)
-    losses = [
-        np.mean([column.losses[level] for column, level in zip(columns, levels, strict=True)], axis=0)
-        if columns
-        else np.zeros(rows)
-        for levels in steps
-    ]
-    return Ladder(steps, np.split(key, len(steps)), losses)
+    losses: list[Reals] = []
+    for levels in steps:
+        lost = np.zeros(rows, np.float32)
+        for column, level in zip(columns, levels, strict=True):
+            lost += column.losses[level] / np.float32(len(columns))
+        losses.append(lost)
+    return Ladder(steps, np.split(key.astype(np.int32), len(steps)), losses)

@@ -134,7 +134,7 @@ def _parts(
     for place in sorted(range(len(table_names)), key=lambda place: -known[place]):
         progress.check()
         rows = np.flatnonzero(part_of == place)
-        own = table.take(pa.array(rows))
+        own = table.select(cols).take(pa.array(rows))
         columns = [
             column_levels(one, own.column(one), trees.get(one.lower()))
             for one in cols
@@ -150,7 +150,9 @@ def _parts(
         steps = hidden_steps(
             steps, [len(one.levels) - 1 if hide else 0 for one, hide in zip(columns, hidden, strict=True)]
         )
-        parts.append(Part(table_names[place], rows, columns, ladder_of(columns, steps, len(rows))))
+        ladder_steps = ladder_of(columns, steps, len(rows))
+        columns = [one.only({step[number] for step in steps}) for number, one in enumerate(columns)]
+        parts.append(Part(table_names[place], place, rows, columns, ladder_steps))
     return parts
 
 

@@ -11,14 +11,17 @@ from duckanon._methods.linked.confidence import Told
 from duckanon._methods.linked.dense_numbers import held_by
 
 
-def rows_out(rows: Rows, items: Ints, k: int, told: Told | None = None, most: float = 1) -> Bools | None:
+def rows_out(
+    rows: Rows, items: Ints, k: int, told: Told | None = None, most: float = 1, eligible: Bools | None = None
+) -> Bools | None:
     """Tell which rows go; None where that would be more than the share `most` of them.
 
     Choices of one row are covered first, then those of two and one, since a row that goes for a pair may leave another
     one too rare. Each person covers their violated choices by the row that is in most of them for what goes with it.
+    Only `eligible` rows go, where the others keep the promise by themselves.
     """
     gone = np.zeros(rows.size, np.bool_)
-    equal = chains(rows.person, items)
+    equal = chains(rows.person, items, eligible)
     numbers = np.append(items, 0)
     is_choice = choices(rows.sets, equal.before)
     counts = (rows.sets < rows.size).sum(axis=1)
@@ -31,7 +34,7 @@ def rows_out(rows: Rows, items: Ints, k: int, told: Told | None = None, most: fl
             bad = _violated(sets, held, k, rows, told)
             if not len(bad):
                 break
-            out = cover(rows.person, sets[bad], equal, None, by_loss=True)
+            out = cover(rows.person, sets[bad], equal, eligible, by_loss=True)
             gone |= out
             if gone.mean() > most:
                 return None

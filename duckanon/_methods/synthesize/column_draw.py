@@ -15,6 +15,7 @@ from duckanon._methods.synthesize.coded_table import Parts
 from duckanon._methods.synthesize.implication_rules import Implications, Rows
 from duckanon._methods.synthesize.leaf_draws import climbed, drawn_choices, drawn_ranks, noisy
 from duckanon._methods.synthesize.leaf_learner import LeafLearner
+from duckanon._methods.synthesize.leaf_lines import leaf_lines
 from duckanon._methods.synthesize.orthogonal import apportioned
 from duckanon._methods.synthesize.predictors import NO_NUMBER, first_component
 from duckanon._methods.synthesize.redrawing import Redrawing
@@ -137,7 +138,9 @@ class ColumnDraw:
         tree, leaves, new_leaves = self._learner.leaves(("number", index), rows, new, response, ranks)
         if tree is None and limits is None and self.ranks_are_even:
             return self.random.random(len(new))
-        return drawn_ranks(leaves, ranks, new_leaves, limits, self.table.k / len(rows), self.random)
+        jitter = self.table.k / len(rows)
+        fits = leaf_lines(self._learner.predictors, rows, new, leaves, new_leaves, ranks, jitter / 12**0.5)
+        return drawn_ranks(leaves, ranks, new_leaves, limits, jitter, self.random, fits)
 
     def _continued(self, index: int, drawn: Ints, parts: dict[int, Ints]) -> Ints:
         """Return what was drawn, or what is known of a column."""

@@ -226,11 +226,11 @@ def _found_order(rows: Rows, pair: tuple[int, int], people: Ints | None, limits:
     """Find by how much one number is above another in all rows: by a constant that k people have, or by anything."""
     one, other = rows.numbers[pair[0]], rows.numbers[pair[1]]
     glance = other[:_GLANCED_AT] - one[:_GLANCED_AT]
-    first = np.sort(glance[~np.isnan(glance)])[limits.exceptions :][:1]
     if not limits.k and _people_at(glance < 0, people) > limits.exceptions:
         return None
-    if len(first) and _by_chance(one[:_GLANCED_AT], other[:_GLANCED_AT], max(float(first[0]), 0.0)) < _ORDERED / 2:
-        return None  # in all rows the least difference is smaller, and chance makes fewer
+    first = _least(glance, people, limits.exceptions)
+    if first is not None and _by_chance(one[:_GLANCED_AT], other[:_GLANCED_AT], first) < _ORDERED / 2:
+        return None  # in all rows the least difference is no larger, and chance makes no more
     apart = other - one
     known = ~np.isnan(apart)
     if not known.any():
@@ -248,18 +248,22 @@ def _found_order(rows: Rows, pair: tuple[int, int], people: Ints | None, limits:
 
 
 def _least_shared(apart: Floats, people: Ints | None, limits: _OrderLimits, error: float) -> float | None:
-    """Return the least difference of two numbers, but for exceptions, if k people have it, none nearer to 0."""
-    order = np.argsort(apart, kind="stable")
-    order = order[: np.count_nonzero(~np.isnan(apart))]
-    if people is not None:
-        firsts = np.sort(np.unique(people[order], return_index=True)[1])
-        order = order[firsts]
-    if len(order) <= limits.exceptions:
-        return None
-    least = float(apart[order[limits.exceptions]])
-    if _people_at(np.abs(apart - least) <= error, people) < limits.k:
+    """Return the least difference of two numbers, but for exceptions, if k people have it."""
+    least = _least(apart, people, limits.exceptions)
+    if least is None or _people_at(np.abs(apart - least) <= error, people) < limits.k:
         return None
     return least if error == 0.0 else round(least, -math.floor(math.log10(error)) - 1)
+
+
+def _least(apart: Floats, people: Ints | None, exceptions: int) -> float | None:
+    """Return the least difference but for those of so many people; None where there are no more."""
+    known = np.flatnonzero(~np.isnan(apart))
+    if people is not None:
+        known = known[np.argsort(apart[known], kind="stable")]
+        known = known[np.sort(np.unique(people[known], return_index=True)[1])]
+    if len(known) <= exceptions:
+        return None
+    return float(np.partition(apart[known], exceptions)[exceptions])
 
 
 def _by_chance(one: Floats, other: Floats, least: float) -> float:
