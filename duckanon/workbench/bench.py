@@ -62,6 +62,11 @@ class Bench:
         self._lock = threading.Lock()
         self._risks: dict[tuple[Any, ...], Risk] = {}
 
+    @property
+    def most_people(self) -> int:
+        """People of the sample, at most."""
+        return MOST_PEOPLE
+
     def open(self, work: Work) -> None:
         """Read the table, draw the sample and look at its columns."""
         table = self.policy.table()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 
@@ -23,7 +24,7 @@ def shell_word(text: str) -> str:
 def command(page: str, policy: PolicyText, report: Path) -> str:
     """Return the command that does what a page does."""
     table, name = policy.table(), shell_word(policy.path.name)
-    source = str(table.source.path or "...")
+    source = re.sub(r"(?<=://).*@", "", str(table.source.path or "..."))  # the name and password of a server
     quasi = sql.literal(table.named("quasi_identifier"))
     people = f"CREATE TABLE people AS FROM {sql.literal(source)};"
     counted = f"FROM anon.k_anonymity('people', {quasi})"

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from duckanon.workbench import bench as benches
 from duckanon.workbench.app import application
+from duckanon.workbench.policy_text import PolicyText
 from duckanon.workbench.site import PAGES, Site
 from tests.workbench.conftest import POLICY, RARE
 
@@ -153,7 +155,7 @@ def test_trials_come_point_by_point(client: TestClient, site: Site) -> None:
 @pytest.mark.thorough
 def test_methods_are_compared(client: TestClient, site: Site) -> None:
     act(client, site, "start", "method", kind="map")
-    compared = {one.method: one for one in site.works.get("map").wait(120).result}
+    compared = {one.method: one for one in site.works.get("map").wait(900).result}
     assert set(compared) == {"generalize", "recode", "suppress_cells", "synthesize"}
     assert all(one.failed is None for one in compared.values()), compared
     assert 0 < compared["generalize"].risk <= 0.1  # classes of ten or more
@@ -244,3 +246,63 @@ def test_a_policy_that_became_wrong_is_told(client: TestClient, site: Site, fold
     assert "promises.k must be a whole number" in page
     act(client, site, "undo")
     assert site.policy.text == POLICY
+
+
+@pytest.mark.parametrize("columns", [["age"], ["age", "sex"], ["age", "sex", "occupation", "diagnosis"], []])
+def test_risk_is_that_of_plain_counts(site: Site, columns: list[str]) -> None:
+    rows = site.bench.con.cursor().execute(f"SELECT {', '.join([*columns, 'person_id'])} FROM people").fetchall()
+    classes: dict[tuple[Any, ...], set[str]] = {}
+    for *values, person in rows:
+        classes.setdefault(tuple(values), set()).add(person)
+    risk = site.bench.risk(columns)
+    assert risk.k == min(map(len, classes.values()))
+    assert risk.unique == len(set().union(*(people for people in classes.values() if len(people) == 1), set()))
+    assert risk.people == 600
+
+
+@pytest.mark.rotating
+def test_a_sample_holds_whole_people_and_is_said(site: Site, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table of several rows a person, a weight, and a policy of two tables of which one is opened."""
+    con = site.bench.con.cursor()
+    con.execute(
+        f"""COPY (SELECT 'P' || (i // 3) AS person_id, 20 + (hash(i // 3) % 60)::INTEGER AS age,
+                         5.0 + (hash(i // 3, 1) % 9) AS design_weight FROM range(900) AS t(i))
+            TO '{folder}/visits.parquet'"""
+    ).fetchall()
+    (folder / "both.toml").write_text(
+        """[promises]
+k = 10
+
+[tables.people]
+source = { path = "people.parquet" }
+target = { path = "a.parquet" }
+columns = { person_id = "person", age = "quasi_identifier" }
+method = { name = "generalize" }
+
+[tables.visits]
+source = { path = "visits.parquet" }
+target = { path = "b.parquet" }
+columns = { person_id = "person", age = "?", design_weight = "drop" }
+method = { name = "generalize" }
+"""
+    )
+    monkeypatch.setattr(benches, "MOST_PEOPLE", 40)
+    try:
+        for name in ("people", "sample"):
+            con.execute(f"DROP TABLE {name}").fetchall()
+        other = Site(PolicyText(folder / "both.toml", "visits"), "/token")
+        assert other.opening.wait(60).error is None
+        people, rows = con.execute("SELECT count(DISTINCT person_id), count(*) FROM sample").fetchall()[0]
+        assert (people, rows, other.bench.is_sampled) == (40, 120, True)
+        client = TestClient(application(other), base_url="http://127.0.0.1:8000")
+        assert "a sample of 40 people" in client.get("/token/columns").text
+        act(client, other, "role", column="age", role="quasi_identifier")
+        assert 'age = "quasi_identifier", design_weight' in (folder / "both.toml").read_text()
+        other.bench.weight = "design_weight"  # of larger tables assess finds it
+        assert "design_weight weights the rows" in client.get("/token/risk").text
+        act(client, other, "promise", "method", name="k", value="5")  # which is said for both tables
+        assert "[promises]\nk = 5\n" in (folder / "both.toml").read_text()
+        assert other.works.stop()
+    finally:
+        for name in ("people", "sample"):
+            con.execute(f"CREATE OR REPLACE TABLE {name} AS FROM '{folder}/people.parquet'").fetchall()
