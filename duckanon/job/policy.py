@@ -197,6 +197,24 @@ class Account(Part):
     key: Key  # turns people and values into hashes; policies that share an account give the same
 
 
+class Cohorts(Part):
+    """Newcomers enter the classes of a plan in cohorts, and leave in parts of k people."""
+
+    # people in every class of the plan when it is made; thirty times joint_k if not given: the smaller classes are, the
+    # more people wait, and the more records are stale
+    class_size: Several | None = None
+    size: Several | None = (
+        None  # people of a cohort that enter without further waiting; three times joint_k if not given
+    )
+    # releases after which k people are a cohort; after twice as many they enter with all labels unknown
+    patience: Annotated[int, Field(ge=1, strict=True)] = 3
+    # whether people who stay show new values of sensitive and free columns: records that never change are then those of
+    # people who are gone; else a record stays as it was when the person entered the class
+    refresh: bool = False
+    # a CSV or Parquet file whose first column has people who must not be in the release
+    erase: Annotated[str, Field(min_length=1)] | None = None
+
+
 class Table(Part):
     """A table of the job."""
 
@@ -229,6 +247,7 @@ class Policy(Part):
     tables: Annotated[dict[str, Table], Field(min_length=1)]  # by their names, in the order of the file
     key: Key | None = None  # where the key of the pseudonyms is
     account: Account | None = None  # counts what all releases give away together
+    cohorts: Cohorts | None = None  # keeps the joint promises
     # where the report, the record of the run and the plan go; the record goes beside the first release if not named
     report: Annotated[str, Field(min_length=1)] | None = None
     record: Annotated[str, Field(min_length=1)] | None = None

@@ -15,9 +15,10 @@ from duckanon._core.common import progress
 from duckanon._core.common.names import refuses_unknown_options
 from duckanon._core.common.release_record import Record
 from duckanon.job import account, backends, consistency, keys, policy_file, record, refusals, sources
+from duckanon.job.cohorts import Cohorts
 from duckanon.job.errors import Cancelled, PromiseBroken
 from duckanon.job.places import Originals, Outbox, Places, check_owner, originals, places
-from duckanon.job.policy_file import changes_of
+from duckanon.job.policy_file import PolicyFile, changes_of
 from duckanon.job.promises import Tables, linked
 from duckanon.job.table_result import TableResult, compare_with_last, last_release, release_table
 from duckanon.job.warehouse import Warehouse
@@ -165,10 +166,11 @@ def released(
                 original = sources.read(con, file, name, number, key, look, place.schema)
                 reference = sources.reference(con, file, file.policy.tables[name], number)
                 hierarchies = sources.hierarchies(con, file, name, number, original.table)
-            tables = Tables(original.table, f"released_{number}", f"counted_{number}", reference, hierarchies)
-            made[name] = release_table(
-                con, file, name, original, tables, None if dry_run else outbox, warehouse, where, place, say
-            )
+            cohorts = _cohorts(ledger, file, name, where, previous)
+            forms = (original.table, f"released_{number}", f"counted_{number}")
+            tables = Tables(*forms, reference, hierarchies, has_former_people=cohorts is not None)
+            box = None if dry_run else outbox
+            made[name] = release_table(con, file, name, original, tables, box, warehouse, where, place, say, cohorts)
         for name, promise in linked(con, {n: (m.table, m.form, m.tables) for n, m in made.items()}).items():
             made[name].promises.append(promise)
         if ledger:
@@ -210,6 +212,15 @@ def _outbox(
         return (ledger is None or ledger.has(mark)) and (warehouse.has(mark) if where.tables else ledger is not None)
 
     return Outbox(where.written, is_committed, read.refuse, only_read=only_read)
+
+
+def _cohorts(
+    ledger: account.JobAccount | None, file: PolicyFile, name: str, where: Places, previous: str | Path | None
+) -> Cohorts | None:
+    """Return the cohorts of a table, which continue its last release."""
+    if ledger is None or file.policy.cohorts is None:
+        return None
+    return Cohorts(ledger, file, name, Path(previous) if previous else where.targets.get(name))
 
 
 def _commit(where: Places, warehouse: Warehouse, ledger: account.JobAccount | None) -> Callable[[str], None] | None:
