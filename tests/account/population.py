@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -58,7 +58,6 @@ class InCohorts:
     values: int
     rules: Rules
     counts: JointCounts = field(init=False)
-    shown: dict[int, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.counts = JointCounts.of_nobody(self.total)
@@ -82,8 +81,7 @@ class InCohorts:
             left=self.counts.left,
             widths={"value": self.values},
         )
-        rules = self.rules
-        decided = decide(people, Rules(rules.k, rules.l, rules.k if self.is_first else rules.size, rules.patience))
+        decided = decide(people, replace(self.rules, size=self.rules.k) if self.is_first else self.rules)
         self.is_first = False
         self.classes = decided.classes
         self.shown_value = np.where(decided.is_old, self.shown_value, value)

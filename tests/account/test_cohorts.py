@@ -27,9 +27,9 @@ month = st.fixed_dictionaries(
 
 
 @dear
-@given(months=st.lists(month, min_size=2, max_size=6), k=st.integers(2, 5), l=st.integers(1, 2))
-def test_groups_never_fall_below_k_and_l(months: list[dict], k: int, l: int) -> None:  # noqa: E741
-    cohorts = InCohorts(PEOPLE, VALUES, Rules(k, l, size=2 * k, patience=2))
+@given(months=st.lists(month, min_size=2, max_size=6), k=st.integers(2, 5), l=st.integers(1, 2), refresh=st.booleans())
+def test_groups_never_fall_below_k_and_l(months: list[dict], k: int, l: int, refresh: bool) -> None:  # noqa: E741
+    cohorts = InCohorts(PEOPLE, VALUES, Rules(k, l, size=2 * k, patience=2, refresh=refresh))
     now, value = np.full(PEOPLE, ABSENT), months[0]["value"]
     lists: list[tuple[int, ...]] = [()] * PEOPLE
     sets: dict[tuple[int, int], set[int]] = {}

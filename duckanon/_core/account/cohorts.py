@@ -220,7 +220,7 @@ def _held(people: People, rules: Rules, target: Ints, is_old: Bools) -> Bools:
         for width in [people.widths[column]]
         if column in people.shown
     }
-    return stays & ~parts.of_people(parts.is_diverse(shows, people, rules.l))
+    return np.asarray(stays & ~parts.of_people(parts.is_diverse(shows, people, rules.l)))
 
 
 def _has_new_values(people: People) -> Bools:
