@@ -193,6 +193,11 @@ class Cohorts:
         return {"waited": np.where(waits, people.waited + 1, 0), "stale": np.where(decided.is_stale, stale + 1, 0)}
 
 
+def cohorts_of(ledger: JobAccount | None, file: PolicyFile, name: str, previous: Path | None) -> Cohorts | None:
+    """Return the cohorts of a table, if the policy has them; they continue the previous release."""
+    return None if ledger is None or file.policy.cohorts is None else Cohorts(ledger, file, name, previous)
+
+
 def _pairs(values: Values, owners: Ints, known: Known, column: str) -> Ints:
     """Return the different pairs of person and value, ascending."""
     return unique(owners * known.width(column) + places(known.values[column], values.hashes)[values.codes])

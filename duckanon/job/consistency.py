@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from duckanon.job.errors import PolicyError
+from duckanon.job.linked_consistency import linked_errors, linked_faults
 from duckanon.job.policy import FORMATS, LEFT_OUT, UNDECIDED, Table, format_of, is_database, is_server
 from duckanon.job.policy_file import PolicyFile
 
@@ -20,7 +21,7 @@ def check(file: PolicyFile) -> None:
     """Raise PolicyError where columns are not decided, or the parts of a policy contradict each other: all at once."""
     found: list[PolicyError] = _undecided(file)
     for table_name, table in file.policy.tables.items():
-        for check_one in (_check_source, _check_people, _check_roles, _check_promises, _check_names):
+        for check_one in (_check_source, _check_people, _check_roles, _check_promises, _check_names, linked_faults):
             found += [file.wrong(table_name, *fault) for fault in islice(check_one(table), 1)]
         if file.policy.plan and (table.method.name != "generalize" or len(file.policy.tables) > 1):
             text = "a plan can be saved for one table with method generalize only."
@@ -30,6 +31,8 @@ def check(file: PolicyFile) -> None:
         if keyed and file.policy.key is None:
             text = f"columns.{keyed[0]} needs a key; add [key] with environment (the name of a variable) or file."
             found.append(file.wrong(table_name, ("columns", keyed[0]), text))
+    if not found:
+        found += linked_errors(file)
     if found:
         raise PolicyError("\n".join(dict.fromkeys(map(str, found))))
 
@@ -133,7 +136,7 @@ def _check_promises(table: Table) -> Iterator[Fault]:
         yield (("method", "nulls"), 'method.nulls must be "value" where people are counted.')
     if promises.k is None:
         yield (("promises",), f"promises.k must say how many people every class of {method} has.")
-    for promise in ("l", "t"):
+    for promise in ("l", "t") if not table.is_linked else ():
         if getattr(promises, promise) is not None and not table.named("sensitive"):
             yield (("promises", promise), f"promises.{promise} needs a column with the role sensitive.")
 
@@ -179,8 +182,9 @@ def _check_names(table: Table) -> Iterator[Fault]:
         allowed = kept if parameter == "narrowing" else protected
         yield from _check_among(getattr(table.method, parameter, None), allowed, ("method", parameter))
     yield from _check_among(table.hierarchies, protected, ("hierarchies",))
-    if table.hierarchies and table.method.name not in ("generalize", "recode"):
-        yield (("hierarchies",), f"hierarchies are for generalize and recode, not for {table.method.name}.")
+    if table.hierarchies and table.method.name not in ("generalize", "recode", "release_linked"):
+        text = f"hierarchies are for generalize, recode and release_linked, not for {table.method.name}."
+        yield (("hierarchies",), text)
     by = set(getattr(table.method, "by", None) or ())
     if by and by == set(protected):
         yield (("method", "by"), "method.by must leave a column to protect.")

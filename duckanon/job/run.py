@@ -14,12 +14,13 @@ from duckanon._bridge import sql
 from duckanon._core.common import progress
 from duckanon._core.common.names import refuses_unknown_options
 from duckanon._core.common.release_record import Record
-from duckanon.job import account, backends, consistency, keys, policy_file, record, refusals, sources
-from duckanon.job.cohorts import Cohorts
+from duckanon.job import account, backends, consistency, keys, linked_release, policy_file, record, refusals, sources
+from duckanon.job.cohorts import cohorts_of
 from duckanon.job.errors import Cancelled, PromiseBroken
+from duckanon.job.linked_consistency import exact_dates
 from duckanon.job.places import Originals, Outbox, Places, check_owner, originals, places
-from duckanon.job.policy_file import PolicyFile, changes_of
-from duckanon.job.promises import Tables, linked
+from duckanon.job.policy_file import changes_of
+from duckanon.job.promises import Tables
 from duckanon.job.table_result import TableResult, compare_with_last, last_release, release_table
 from duckanon.job.warehouse import Warehouse
 
@@ -160,19 +161,33 @@ def released(
         con.execute(f"SET file_search_path = {sql.literal(str(file.path.parent.resolve()))}").fetchall()
         con.execute(f"SET temp_directory = {sql.literal(str(outbox.spill))}").fetchall()
         made: dict[str, TableResult] = {}
+        events: dict[str, tuple[sources.Original, Tables]] = {}
         for number, name in enumerate(file.policy.tables, 1):
             say(f"reading {name}")
             with read.watched(con) as look:
                 original = sources.read(con, file, name, number, key, look, place.schema)
                 reference = sources.reference(con, file, file.policy.tables[name], number)
                 hierarchies = sources.hierarchies(con, file, name, number, original.table)
-            cohorts = _cohorts(ledger, file, name, where, previous)
+            box = None if dry_run else outbox
+            cohorts = cohorts_of(ledger, file, name, Path(previous) if previous else where.targets.get(name))
             forms = (original.table, f"released_{number}", f"counted_{number}")
             tables = Tables(*forms, reference, hierarchies, has_former_people=cohorts is not None)
-            box = None if dry_run else outbox
-            made[name] = release_table(con, file, name, original, tables, box, warehouse, where, place, say, cohorts)
-        for name, promise in linked(con, {n: (m.table, m.form, m.tables) for n, m in made.items()}).items():
-            made[name].promises.append(promise)
+            if file.policy.tables[name].is_linked:
+                if too_exact := exact_dates(file, name, sql.columns(con, original.table)):
+                    raise too_exact
+                events[name] = original, tables
+            else:
+                made[name] = release_table(
+                    con, file, name, original, tables, box, warehouse, where, place, say, cohorts
+                )
+        if events:
+            of_people = {name: one.tables for name, one in made.items()}
+            of_events = {name: tables for name, (_, tables) in events.items()}
+            linked_release.release_together(con, file, of_people, of_events, place, say)
+        for name, (original, tables) in events.items():
+            made[name] = release_table(con, file, name, original, tables, box, warehouse, where, place, say)
+        made = {name: made[name] for name in file.policy.tables}
+        linked_release.count(con, file, made, run, say)
         if ledger:
             say("counting the releases of the account")
             run["account"] = ledger.count(con, made)
@@ -214,26 +229,16 @@ def _outbox(
     return Outbox(where.written, is_committed, read.refuse, only_read=only_read)
 
 
-def _cohorts(
-    ledger: account.JobAccount | None, file: PolicyFile, name: str, where: Places, previous: str | Path | None
-) -> Cohorts | None:
-    """Return the cohorts of a table, which continue its last release."""
-    if ledger is None or file.policy.cohorts is None:
-        return None
-    return Cohorts(ledger, file, name, Path(previous) if previous else where.targets.get(name))
-
-
 def _commit(where: Places, warehouse: Warehouse, ledger: account.JobAccount | None) -> Callable[[str], None] | None:
     """Return what makes a decided release final: the entry into the account first, since it must not be missing."""
-    if ledger is None:
-        return warehouse.commit if where.tables else None
 
     def commit(mark: str) -> None:
-        ledger.commit(mark)
+        if ledger:
+            ledger.commit(mark)
         if where.tables:
             warehouse.commit(mark)
 
-    return commit
+    return commit if ledger or where.tables else None
 
 
 def _page(con: sql.Connection, run: Record, tables: Mapping[str, Tables], *, has_plan: bool) -> str:

@@ -24,7 +24,7 @@ WITH _duckanon_chosen AS (
     FROM _duckanon_named
 ), _duckanon_shape AS (
     SELECT CAST(COLUMNS(anon._table_columns("by", linked)) AS VARCHAR), NULL::BIGINT AS people, NULL::DOUBLE AS "value",
-           NULL::BOOLEAN AS published, NULL::BOOLEAN AS interval_checked
+           NULL::BIGINT AS max_deviation, NULL::BOOLEAN AS published, NULL::BOOLEAN AS interval_checked
     FROM _duckanon_chosen LIMIT 0
 )
 FROM anon._unpack(

@@ -36,15 +36,16 @@ class Account:
 
     Args:
         path: The file.
-        key: The key that turns values into hashes; every process must give the same.
+        key: The key that turns values into hashes; every process must give the same. None: only parts without values
+            are wanted, such as budgets.
         create: Whether to make the file if it is not there.
 
     Raises:
         AccountError: The file is not there, is no account, was made by a newer version, or has another key.
     """
 
-    def __init__(self, path: str | Path, key: str, *, create: bool = False) -> None:
-        if len(key) < SHORTEST_KEY:
+    def __init__(self, path: str | Path, key: str | None, *, create: bool = False) -> None:
+        if key is not None and len(key) < SHORTEST_KEY:
             raise AccountError(f"the key of the account must have at least {SHORTEST_KEY} characters.")
         self.path = Path(path)
         if not self.path.exists():
@@ -116,6 +117,8 @@ class Account:
 
     def keyed(self, kind: str, value: str | bytes | None) -> bytes:
         """Return the keyed hash of a value; equal values of different kinds have different hashes, as has None."""
+        if self._key is None:
+            raise AccountError(f"{self.path}: the account was opened without its key.")
         data = b"0" if value is None else b"1" + (value.encode() if isinstance(value, str) else value)
         start = f"{len(kind.encode())}:{kind}".encode()
         return hashlib.blake2b(start + data, digest_size=HASH_SIZE, key=self._key).digest()
@@ -124,28 +127,29 @@ class Account:
         found = self.query("SELECT version FROM parts WHERE name = ?", (part,))
         return int(found[0][0]) if found else 0
 
-    def _unlocked(self, key: str) -> bytes:
+    def _unlocked(self, key: str | None) -> bytes | None:
         """Return the key of the hashes: from the user's and the salt of this file, so that no two accounts match."""
         with self.transaction() as con:
             (application,) = con.execute("PRAGMA application_id").fetchone()
             (version,) = con.execute("PRAGMA user_version").fetchone()
             if (application, version) == (0, 0) and not con.execute("SELECT 1 FROM sqlite_master").fetchone():
-                salt = secrets.token_bytes(16)
                 con.execute(f"PRAGMA application_id = {_APPLICATION}")
                 con.execute(f"PRAGMA user_version = {_FORMAT}")
                 con.execute("CREATE TABLE account (salt BLOB NOT NULL, key_check BLOB NOT NULL)")
                 con.execute("CREATE TABLE parts (name TEXT PRIMARY KEY, version INTEGER NOT NULL)")
-                derived = hashlib.blake2b(key.encode(), digest_size=32, key=salt).digest()
-                con.execute("INSERT INTO account VALUES (?, ?)", (salt, _check_value(derived)))
-                return derived
-            if application != _APPLICATION:
+            elif application != _APPLICATION:
                 raise AccountError(f"{self.path}: it is no account of duckanon.")
-            if version > _FORMAT:
+            elif version > _FORMAT:
                 raise AccountError(f"{self.path}: a newer version of duckanon wrote this account; use that.")
-            salt, expected = con.execute("SELECT salt, key_check FROM account").fetchone()
-        derived = hashlib.blake2b(key.encode(), digest_size=32, key=salt).digest()
-        if not hmac.compare_digest(expected, _check_value(derived)):
-            raise AccountError(f"{self.path}: the account was made with another key.")
+            if key is None:
+                return None
+            found = con.execute("SELECT salt, key_check FROM account").fetchone()
+            salt = found[0] if found else secrets.token_bytes(16)
+            derived = hashlib.blake2b(key.encode(), digest_size=32, key=salt).digest()
+            if found is None:  # the first that comes with a key
+                con.execute("INSERT INTO account VALUES (?, ?)", (salt, _check_value(derived)))
+            elif not hmac.compare_digest(found[1], _check_value(derived)):
+                raise AccountError(f"{self.path}: the account was made with another key.")
         return derived
 
     @contextlib.contextmanager

@@ -43,10 +43,15 @@ def perturbed(people: Ints, keys: Ints, k: int) -> Ints:
     return found
 
 
+def widest_noise(k: int) -> int:
+    """Return the largest noise: small counts have to become 0 or k, and others may move as far."""
+    return k + 2
+
+
 @functools.cache
 def perturbations(k: int) -> list[tuple[Ints, Floats]]:
     """Return the noise of counts from 1 on, with its probabilities; the last one is that of all larger counts."""
-    widest = k + 2
+    widest = widest_noise(k)
     return [_of_count(count, k, widest) for count in range(1, widest + k + 1)]
 
 

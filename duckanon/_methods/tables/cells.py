@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from scipy import sparse
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, Ints, Matrix, run_starts
@@ -111,6 +112,18 @@ class Cells:
         other = [place for place, one in enumerate(self.dimensions) if one.name not in names]
         totals = [self.dimensions[place].total for place in other]
         return np.asarray((self.coordinates[:, other] == totals).all(axis=1))
+
+
+def memberships(cells: Cells) -> sparse.csr_matrix:
+    """Return which inner cells each cell is the sum of, as a matrix of cells by inner cells."""
+    key = cells.sums.key[cells.is_inner]
+    inner = np.arange(len(key))
+    for place in range(len(cells.dimensions)):
+        progress.check()
+        rows, key = _in_groups(cells.dimensions, place, key)
+        inner = inner[rows]
+    entries = np.ones(len(key), dtype=np.int64), (np.searchsorted(cells.sums.key, key), inner)
+    return sparse.csr_matrix(entries, shape=(len(cells), int(cells.is_inner.sum())))
 
 
 def strides(dimensions: Sequence[Dimension]) -> Ints:

@@ -17,7 +17,7 @@ from duckanon._core.common.rules import (
     Whole,
 )
 
-_ADDED = ("people", "value", "published", "interval_checked")
+_ADDED = ("people", "value", "max_deviation", "published", "interval_checked")
 
 _BY = Parameter("by", ColumnNames(), "The columns of the table; a margin has the label `Total`")
 _MEASURE = Parameter(
@@ -112,14 +112,24 @@ def _audit_fits_original(given: Options) -> str | None:
     return None
 
 
-def _cell_key_fits(given: Options) -> str | None:
-    """Refuse noise without people, without a secret, or for sums."""
-    if given["method"] != "cell_key":
+def _method_fits(given: Options) -> str | None:
+    """Refuse noise and rounding without a secret or of sums, and noise without people."""
+    method, is_linked = given["method"], bool(given["linked"])
+    if method == "suppress":
         return None if given["key"] is None else "key must be NULL where method is 'suppress'."
     if given["key"] is None or len(given["key"]) < 16:
-        return "key must be a secret text of at least 16 letters where method is 'cell_key'."
-    if given["person"] is None or given["measure"] is not None or given["previous"] is not None:
+        return f"key must be a secret text of at least 16 letters where method is '{method}'."
+    if method == "cell_key" and (given["person"] is None or given["measure"] or given["previous"]):
         return "method := 'cell_key' counts people: person must name their column, measure and previous must be NULL."
+    if method == "round" and given["measure"] is not None:
+        return (
+            "method := 'round' counts people: measure must be NULL, since a base that hides the largest contribution "
+            "to a sum would round most sums to 0; method := 'suppress' is for sums."
+        )
+    if method == "round" and given["previous"] is not None and is_linked:
+        return (
+            "previous must be NULL where method is 'round' and tables are linked: it does not show their inner cells."
+        )
     return None
 
 
@@ -151,9 +161,10 @@ PROTECT_TABLE = Release(
         ),
         Parameter(
             "method",
-            OneOf("suppress", "cell_key"),
-            "`'suppress'`: cells are hidden. `'cell_key'`: counts of people get noise, the same for the same people in "
-            "every table, and none is from 1 to `k` - 1; for a fixed set of tables only",
+            OneOf("suppress", "round", "cell_key"),
+            "`'suppress'`: cells are hidden. `'round'`: counts of people become multiples of `k`, and margins stay the "
+            "sums of their parts. `'cell_key'`: counts of people get noise, the same for the same people in every "
+            "table, and none is from 1 to `k` - 1; for a fixed set of tables only",
             "suppress",
         ),
         Parameter(
@@ -165,11 +176,12 @@ PROTECT_TABLE = Release(
         Parameter(
             "key",
             Text("'a secret of 16 letters or more'", null=True),
-            "The secret of `method := 'cell_key'`, of at least 16 letters: whoever has it can take the noise away",
+            "The secret of `'round'` and `'cell_key'`, of at least 16 letters: the same key gives the same numbers, "
+            "and whoever has it can narrow down the true ones",
             None,
         ),
     ),
-    checks=(_names_apart, _dominance_is_a_pair, _hierarchies_are_of_columns, _cell_key_fits),
+    checks=(_names_apart, _dominance_is_a_pair, _hierarchies_are_of_columns, _method_fits),
     body="anon._protected_table",
     tables=("table", "previous"),
     columns=(),

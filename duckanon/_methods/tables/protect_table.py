@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import Bools, Floats
-from duckanon._methods.tables.cell_key import perturbed
+from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._methods.tables.cell_key import perturbed, widest_noise
 from duckanon._methods.tables.cells import Cells
 from duckanon._methods.tables.patterns import Before, Pattern, hide_cells
 from duckanon._methods.tables.primary import CellRule
+from duckanon._methods.tables.rounding import round_cells
 from duckanon._methods.tables.source import labels_of, locate, read_cells
 
 
@@ -48,36 +49,44 @@ def protect_table(
     people = int(cells.sums.people[-1])  # the last cell is the total of all columns
     if people < k:
         raise ValueError(f"k must be at most the number of people in the table; got {k}: no cell could be published.")
+    before = _before(cells, previous)
     if method == "cell_key":
-        return _noisy(cells, k)
-    pattern = hide_cells(cells, rule, protects_zeros=zeros == "protected", before=_before(cells, previous))
+        return _with_other_counts(cells, perturbed(cells.sums.people, cells.sums.entries, k), widest_noise(k))
+    if method == "round":
+        rounded = round_cells(cells, k, key or "", None if before is None else _rounded_before(before, k))
+        return _with_other_counts(cells, rounded.people, rounded.deviation)
+    pattern = hide_cells(cells, rule, protects_zeros=zeros == "protected", before=before)
     _refuse_unprotected(pattern)
     _refuse_too_many(cells, pattern, max_suppressed_fraction)
-    return _published(cells, pattern)
-
-
-def _noisy(cells: Cells, k: int) -> pa.Table:
-    """Return counts with the noise of their cell keys; one that becomes zero is left out, as empty cells are."""
-    counts = perturbed(cells.sums.people, cells.sums.entries, k)
-    rows = np.flatnonzero(cells.is_shown & (counts > 0))
-    counts = counts[rows]
-    columns = labels_of(cells, rows) | {
-        "people": pa.array(counts),
-        "value": pa.array(counts.astype(np.float64)),
-        "published": pa.array(np.ones(len(rows), dtype=bool)),
-        "interval_checked": pa.array(np.zeros(len(rows), dtype=bool)),
-    }
-    return pa.table(columns)
-
-
-def _published(cells: Cells, pattern: Pattern) -> pa.Table:
     rows = np.flatnonzero(cells.is_shown)
-    is_hidden = pattern.withheld[rows]
+    hidden, checked = pattern.withheld[rows], pattern.faults.interval_checked
+    return _table(cells, rows, cells.sums.people[rows], cells.value[rows], 0, hidden, interval_checked=checked)
+
+
+def _with_other_counts(cells: Cells, counts: Ints, deviation: Ints | int) -> pa.Table:
+    """Return counts that are not the true ones; one that becomes zero is left out, as empty cells are."""
+    rows = np.flatnonzero(cells.is_shown & (counts > 0))
+    told = np.broadcast_to(deviation, len(cells))[rows]
+    hidden = np.zeros(len(rows), dtype=bool)
+    return _table(cells, rows, counts[rows], counts[rows].astype(np.float64), told, hidden, interval_checked=False)
+
+
+def _table(
+    cells: Cells,
+    rows: Ints,
+    people: Ints,
+    value: Floats,
+    deviation: Ints | int,
+    hidden: Bools,
+    *,
+    interval_checked: bool,
+) -> pa.Table:
     columns = labels_of(cells, rows) | {
-        "people": pa.array(cells.sums.people[rows], mask=is_hidden),
-        "value": pa.array(cells.value[rows], mask=is_hidden),
-        "published": pa.array(~is_hidden),
-        "interval_checked": pa.array(np.full(len(rows), pattern.faults.interval_checked)),
+        "people": pa.array(people, mask=hidden),
+        "value": pa.array(value, mask=hidden),
+        "max_deviation": pa.array(np.broadcast_to(deviation, len(rows)).astype(np.int64), mask=hidden),
+        "published": pa.array(~hidden),
+        "interval_checked": pa.array(np.full(len(rows), interval_checked)),
     }
     return pa.table(columns)
 
@@ -92,6 +101,14 @@ def _before(cells: Cells, previous: pa.Table | None) -> Before | None:
         given: Floats = previous.column(name).cast(pa.float64()).to_numpy()
         of_cells[place[place >= 0]] = given[place >= 0]
     return Before(value, people)
+
+
+def _rounded_before(before: Before, k: int) -> Floats:
+    """Return the rounded numbers of a former release; a cell that it does not show was rounded to zero."""
+    value = np.nan_to_num(before.value)
+    if (value % k != 0).any():
+        raise ValueError("previous must be a table that was rounded to the same k.")
+    return value
 
 
 def _refuse_unprotected(pattern: Pattern) -> None:
