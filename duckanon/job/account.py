@@ -8,28 +8,46 @@ from __future__ import annotations
 
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 
 from duckanon._bridge import sql
-from duckanon._core.account.joint import JointCounts, classes_of_people, row_classes
-from duckanon._core.account.releases import Entry, Releases, hashed
-from duckanon._core.account.storage import Account, AccountError
+from duckanon._core.account.entries import Entry, hashed, joined, places
+from duckanon._core.account.joint import ABSENT, JointCounts
+from duckanon._core.account.releases import Releases
+from duckanon._core.account.storage import HASH_SIZE, Account, AccountError
 from duckanon._core.common import progress
-from duckanon._core.common.people import person_numbers
+from duckanon._core.common.arrays import Ints
 from duckanon._core.common.release_record import AccountEntry
-from duckanon.job import keys
+from duckanon.job import account_entries, keys
+from duckanon.job.account_entries import CodedTable
 from duckanon.job.errors import FileProblem
 from duckanon.job.keys import Secret
+from duckanon.job.policy import Table
 from duckanon.job.policy_file import PolicyFile
 from duckanon.job.promises import Promise
 from duckanon.job.table_result import TableResult
 
 _HELP = "cohorts, coarser quasi-identifiers, publishing less often, or a smaller promise"
+
+
+@dataclass(frozen=True)
+class CohortState:
+    """What cohorts remember of people.
+
+    Attributes:
+        aliases: The keyed hashes of people of whom the table has no name, by the names that the release has for them.
+        people: The keyed hashes of people, those who wait among them.
+        numbers: By name, a number of each of these people.
+    """
+
+    aliases: Mapping[str, bytes]
+    people: bytes
+    numbers: Mapping[str, Ints]
 
 
 class JobAccount:
@@ -38,6 +56,7 @@ class JobAccount:
     def __init__(self, account: Account, file: PolicyFile, key: Secret | None) -> None:
         self.account = account
         self.releases = Releases(account)
+        self.cohorts: CohortState | None = None
         self._file = file
         self._key = key
         self._latest = self.releases.latest()
@@ -51,7 +70,8 @@ class JobAccount:
     def count(self, con: sql.Connection, made: Mapping[str, TableResult]) -> AccountEntry:
         """Count all releases together with those of this run, and add the joint promises to these."""
         with problems():
-            self._latest = self.releases.latest()
+            if self.cohorts is None:
+                self._latest = self.releases.latest()
             self._entries = [
                 self._entry(con, name, one) for name, one in made.items() if one.table.method.makes_classes
             ]
@@ -73,38 +93,48 @@ class JobAccount:
         with problems():
             self.releases.enter(self._entries, mark, self._latest)
 
-    def _entry(self, con: sql.Connection, name: str, made: TableResult) -> Entry:
-        """Return the entry of a table: of its people and values only keyed hashes."""
-        table, account = made.table, self.account
-        person = sql.name(table.person or "")
-        sensitive = table.named("sensitive")
-        others = [f"{sql.name(column)}::VARCHAR AS {sql.name(f'sensitive {column}')}" for column in sensitive]
-        found = con.sql(
-            f"SELECT {', '.join([f'{person}::VARCHAR AS whose', sql.names(made.form.classes), *others])} "
-            f"FROM {made.tables.counted} WHERE {person} IS NOT NULL"
-        ).to_arrow_table()
-        who = person_numbers(found["whose"])
-        people = int(who.max(initial=-1)) + 1
-        classes = classes_of_people(who, row_classes(found.select(made.form.classes)), people)
-        firsts = np.empty(people, np.int64)
-        firsts[who[::-1]] = np.arange(len(who))[::-1]
-        values = {}
-        for column in sensitive:
-            pairs = pa.table({"class": classes[who], "value": found[f"sensitive {column}"]})
-            pairs = pairs.group_by(["class", "value"]).aggregate([])
-            hashes = hashed(account, f"value of {column.lower()}", pairs["value"].to_pylist(), progress.check)
-            values[column.lower()] = (pairs["class"].to_numpy(), hashes)
+    def entry(self, name: str, table: Table, read: CodedTable, people: bytes, sha256: str | None = None) -> Entry:
+        """Return the entry of a table that was read, given the keyed hashes of its people."""
         is_pseudonym = table.columns[table.person or ""].is_pseudonym
         naming = self._key.reveal() if self._key and is_pseudonym else None
         return Entry(
             policy=self._file.path.name,
             name=name,
-            sha256=made.entry["output"]["sha256"],
-            naming=account.keyed("key of pseudonyms", naming),
-            people=hashed(account, "person", found["whose"].take(pa.array(firsts)).to_pylist(), progress.check),
-            classes=classes,
-            values=values,
+            sha256=sha256,
+            naming=self.account.keyed("key of pseudonyms", naming),
+            people=people,
+            classes=read.classes,
+            values=read.values_of_classes(),
+            labels=read.labels,
         )
+
+    def hash_people(self, names: Sequence[str]) -> bytes:
+        """Return the keyed hashes of people; those whom the table does not name have theirs already."""
+        aliases = self.cohorts.aliases if self.cohorts else {}
+        if not aliases:
+            return hashed(self.account, "person", names, progress.check)
+        return b"".join(aliases.get(name) or self.account.keyed("person", name) for name in names)
+
+    def _entry(self, con: sql.Connection, name: str, made: TableResult) -> Entry:
+        table, counted = made.table, made.tables.counted
+        read = account_entries.read(
+            con, self.account, counted, table.person or "", made.form.classes, table.named("sensitive")
+        )
+        entry = self.entry(name, table, read, self.hash_people(read.names), made.entry["output"]["sha256"])
+        return entry if self.cohorts is None else _with_state(entry, self.cohorts, read.who)
+
+
+def _with_state(entry: Entry, state: CohortState, owners: Ints) -> Entry:
+    """Add to an entry whose row is whose, and the people who wait."""
+    people = joined(entry.people, state.people)
+    classes = np.full(len(people) // HASH_SIZE, ABSENT)
+    classes[: len(entry.classes)] = entry.classes
+    place = places(people, state.people)
+    numbers = {}
+    for name, of_people in state.numbers.items():
+        numbers[name] = np.zeros(len(classes), np.int64)
+        numbers[name][place] = of_people
+    return replace(entry, people=people, classes=classes, state=numbers, owners=owners)
 
 
 @contextmanager

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from duckanon._bridge import sql
-from duckanon._core.account.releases import Entry, Releases
+from duckanon._core.account.entries import Entry
+from duckanon._core.account.releases import Releases
 from duckanon._core.account.storage import Account
 from duckanon.job import keys, policy_file
 from duckanon.job.account import problems

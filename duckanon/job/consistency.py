@@ -156,6 +156,23 @@ def _check_account(file: PolicyFile, table: Table) -> Iterator[Fault]:
         yield (("promises", "joint_l"), "promises.joint_l needs a column with the role sensitive.")
     if file.policy.account is not None and table.method.makes_classes and not table.person:
         yield (("columns",), "columns must have a person: the account counts people.")
+    if file.policy.cohorts is not None:
+        yield from _check_cohorts(file, table)
+
+
+def _check_cohorts(file: PolicyFile, table: Table) -> Iterator[Fault]:
+    if file.policy.account is None:
+        yield ((), "cohorts are kept in an account; add [account] with path and key.")
+    if file.policy.plan is None:
+        yield ((), "cohorts need a plan, so that classes stay the same; add plan, the name of a Parquet file.")
+    if table.promises.joint_k is None:
+        yield (("promises",), "promises.joint_k must say how many people of a cohort enter and leave together.")
+    if table.person and table.columns[table.person].pseudonym:
+        text = f"columns.{table.person}: cohorts release no pseudonym of the person, who may be gone."
+        yield (("columns", table.person), text)
+    if format_of(table.target.path) not in ("parquet", "duckdb"):
+        text = "target.path must be a Parquet or DuckDB file for cohorts, which read the last release again."
+        yield (("target", "path"), text)
 
 
 def _check_names(table: Table) -> Iterator[Fault]:

@@ -101,9 +101,14 @@ def parameters(table: Table) -> dict[str, Any]:
     return {"k": promises.k, **given}
 
 
-def call(table: Table, original: str, hierarchies: dict[str, str], function: str | None = None) -> str:
-    """Write the call of the method, or of ``plan``, the function that makes a plan for the same release."""
-    given = parameters(table)
+def call(
+    table: Table, original: str, hierarchies: dict[str, str], function: str | None = None, k: int | None = None
+) -> str:
+    """Write the call of the method, or of ``plan``, the function that makes a plan for the same release.
+
+    `k` takes the place of the promised one.
+    """
+    given = parameters(table) | ({"k": k} if k else {})
     arguments = [sql.literal(original), sql.literal(protected(table))]
     if table.method.makes_classes:
         arguments.append(sql.literal(given.pop("k")))

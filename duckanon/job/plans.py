@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 
@@ -14,6 +14,9 @@ from duckanon._core.privacy.narrowing import COARSER_TOO, refusal
 from duckanon.job import methods
 from duckanon.job.errors import FileProblem, PolicyError
 from duckanon.job.policy import Table
+
+if TYPE_CHECKING:
+    from duckanon.job.cohorts import Cohorts
 
 _MOST_BUCKETS = 100
 """Buckets of a column up to which a plan is applied as CASEs. On ten million rows CASEs took 7 processor seconds where
@@ -56,19 +59,33 @@ class Planned:
 
 
 def release(
-    con: sql.Connection, table: Table, original: str, released: str, hierarchies: dict[str, str], path: Path
+    con: sql.Connection,
+    table: Table,
+    original: str,
+    released: str,
+    hierarchies: dict[str, str],
+    path: Path,
+    cohorts: Cohorts | None = None,
 ) -> Planned:
-    """Release a table by the plan of a file, or by a new one, which is in the table ``plan`` then."""
+    """Release a table by the plan of a file, or by a new one, which is in the table ``plan`` then.
+
+    `cohorts` make the release from the labelled table, where classes are entered and left together.
+    """
     is_reused = path.exists()
     if is_reused:
         _load(con, table, path)
     else:
-        con.execute(f"CREATE TABLE plan AS {methods.call(table, original, hierarchies, 'plan')}").fetchall()
+        k = cohorts.class_size(table) if cohorts else None
+        con.execute(f"CREATE TABLE plan AS {methods.call(table, original, hierarchies, 'plan', k)}").fetchall()
     _check_narrowing(con, table, original)
     cursor = con.execute(f"FROM anon.plan_coverage({sql.literal(original)}, 'plan')")
     fields = [column[0] for column in cursor.description]
     coverage = [dict(zip(fields, row, strict=True)) for row in cursor.fetchall()]
     con.execute(f"CREATE TABLE applied AS {applied(con, original, methods.kept(table))}").fetchall()
+    if cohorts:
+        cohorts.release(con, table, "applied", released)
+        con.execute("DROP TABLE applied").fetchall()
+        return Planned(is_reused, coverage, 0)
     classes = methods.protected(table)
     con.execute(
         f"CREATE TABLE small_classes AS SELECT {sql.names(classes)} FROM applied GROUP BY ALL HAVING {_is_small(table)}"

@@ -137,6 +137,23 @@ class Account(Part):
     key: Key  # turns people and values into hashes; policies that share an account give the same
 
 
+class Cohorts(Part):
+    """Newcomers enter the classes of a plan in cohorts, and leave in parts of k people."""
+
+    # people in every class of the plan when it is made; thirty times joint_k if not given: the smaller classes are, the
+    # more people wait, and the more records are stale
+    class_size: Several | None = None
+    # people of a cohort that enter without further waiting; three times joint_k if not given
+    size: Several | None = None
+    # releases after which k people are a cohort; after twice as many they enter with all labels unknown
+    patience: Annotated[int, Field(ge=1, strict=True)] = 3
+    # whether people who stay show new values of sensitive and free columns: records that never change are then those of
+    # people who are gone; else a record stays as it was when the person entered the class
+    refresh: bool = False
+    # a CSV or Parquet file whose first column has people who must not be in the release
+    erase: Annotated[str, Field(min_length=1)] | None = None
+
+
 class ReleaseTerms(Part):
     """Who gets the release and why: for the report, whose first page marks what is missing."""
 
@@ -189,6 +206,7 @@ class Policy(Part):
     tables: Annotated[dict[str, Table], Field(min_length=1)]  # by their names, in the order of the file
     key: Key | None = None  # where the key of the pseudonyms is
     account: Account | None = None  # counts what all releases give away together
+    cohorts: Cohorts | None = None  # keeps the joint promises
     release: ReleaseTerms = ReleaseTerms()
     # where the report, the record of the run and the plan go; the record goes beside the first release if not named
     report: Annotated[str, Field(min_length=1)] | None = None

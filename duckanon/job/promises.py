@@ -45,6 +45,7 @@ class Tables:
     counted: str  # what a reader of the file sees
     reference: str | None  # other people, to compare with
     hierarchies: dict[str, str]  # the tables of hierarchies
+    has_former_people: bool = False  # whether the release has people who are not in the original any more
 
 
 def promised(con: sql.Connection, table: Table, form: Shape, tables: Tables) -> Iterator[Promise]:
@@ -80,11 +81,15 @@ def left_out(con: sql.Connection, table: Table, tables: Tables) -> SuppressedEnt
         asked_rows = getattr(table.method, "rows", None)
         gone = 0 if asked_rows else rows - released_rows
         return {"rows": gone, "people": None, "fraction": gone / rows, "limit": limit}
-    kept_rows, kept_people = people(con, table, tables.counted)
+    counted = tables.counted
+    if tables.has_former_people:
+        counted = f"{counted} SEMI JOIN {tables.original} USING ({sql.name(table.person or '')})"
+    kept_rows, kept_people = people(con, table, counted)
     gone_people = None if of_people is None or kept_people is None else of_people - kept_people
     by_rows = gone_people is None or table.is_linked
     fraction = (rows - kept_rows) / rows if by_rows else (gone_people or 0) / max(of_people or 0, 1)
-    return {"rows": rows - kept_rows, "people": gone_people, "fraction": fraction, "limit": limit}
+    gone_rows = max(rows - kept_rows, 0) if tables.has_former_people else rows - kept_rows
+    return {"rows": gone_rows, "people": gone_people, "fraction": fraction, "limit": limit}
 
 
 def _k(con: sql.Connection, table: Table, form: Shape, tables: Tables) -> Promise:

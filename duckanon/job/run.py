@@ -15,6 +15,7 @@ from duckanon._core.common import progress
 from duckanon._core.common.names import refuses_unknown_options
 from duckanon._core.common.release_record import Record
 from duckanon.job import account, backends, consistency, keys, linked_release, policy_file, record, refusals, sources
+from duckanon.job.cohorts import cohorts_of
 from duckanon.job.errors import Cancelled, PromiseBroken
 from duckanon.job.linked_consistency import exact_dates
 from duckanon.job.places import Originals, Outbox, Places, check_owner, originals, places
@@ -170,23 +171,24 @@ def released(
                 original = sources.read(con, file, name, number, key, look, place.schema)
                 reference = sources.reference(con, file, file.policy.tables[name], number)
                 hierarchies = sources.hierarchies(con, file, name, number, original.table)
-            tables = Tables(original.table, f"released_{number}", f"counted_{number}", reference, hierarchies)
+            box = None if dry_run else outbox
+            cohorts = cohorts_of(ledger, file, name, Path(previous) if previous else where.targets.get(name))
+            forms = (original.table, f"released_{number}", f"counted_{number}")
+            tables = Tables(*forms, reference, hierarchies, has_former_people=cohorts is not None)
             if file.policy.tables[name].is_linked:
                 if too_exact := exact_dates(file, name, sql.columns(con, original.table)):
                     raise too_exact
                 events[name] = original, tables
             else:
                 made[name] = release_table(
-                    con, file, name, original, tables, None if dry_run else outbox, warehouse, where, place, say
+                    con, file, name, original, tables, box, warehouse, where, place, say, cohorts
                 )
         if events:
             of_people = {name: one.tables for name, one in made.items()}
             of_events = {name: tables for name, (_, tables) in events.items()}
             linked_release.release_together(con, file, of_people, of_events, place, say)
         for name, (original, tables) in events.items():
-            made[name] = release_table(
-                con, file, name, original, tables, None if dry_run else outbox, warehouse, where, place, say
-            )
+            made[name] = release_table(con, file, name, original, tables, box, warehouse, where, place, say)
         made = {name: made[name] for name in file.policy.tables}
         linked_release.count(con, file, made, run, say)
         if ledger:
@@ -232,15 +234,14 @@ def _outbox(
 
 def _commit(where: Places, warehouse: Warehouse, ledger: account.JobAccount | None) -> Callable[[str], None] | None:
     """Return what makes a decided release final: the entry into the account first, since it must not be missing."""
-    if ledger is None:
-        return warehouse.commit if where.tables else None
 
     def commit(mark: str) -> None:
-        ledger.commit(mark)
+        if ledger:
+            ledger.commit(mark)
         if where.tables:
             warehouse.commit(mark)
 
-    return commit
+    return commit if ledger or where.tables else None
 
 
 def _page(con: sql.Connection, run: Record, tables: Mapping[str, Tables], *, has_plan: bool) -> str:

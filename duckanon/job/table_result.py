@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 
@@ -19,6 +20,9 @@ from duckanon.job.policy_file import PolicyFile
 from duckanon.job.promises import Promise, Tables
 from duckanon.job.readback import Shape
 from duckanon.job.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    from duckanon.job.cohorts import Cohorts
 
 
 @dataclass
@@ -68,7 +72,7 @@ def compare_with_last(
     if asked is not None:
         helpful = "publishing less often, so that more people come and go at once, or a larger max_small_changes"
         made.promises.append(Promise("max_small_changes", asked, measured, measured <= asked, words, helpful))
-    elif measured:
+    elif measured and "cohorts" not in made.entry:  # of which k people or more came and went, whatever is left of it
         run["warnings"].append(words)
 
 
@@ -83,12 +87,15 @@ def release_table(
     where: Places,
     place: backends.Storage,
     say: Callable[[str], None],
+    cohorts: Cohorts | None = None,
 ) -> TableResult:
     """Release a table, write it beside its target (without an outbox: a dry run), read it back, count its promises.
 
     Tables of events were released together before.
     """
     table = file.policy.tables[name]
+    if cohorts:
+        cohorts.prepare(con, table, tables.original)
     warehouse.refuse_sources(original.relations)
     backend, by_parts, planned = backends.Backend(place.memory), None, None
     if not table.is_linked:
@@ -96,7 +103,7 @@ def release_table(
         say(f"{table.method.name} of {original.row_count} rows of {name}{backend.words}")
         with refusals.translate_errors(file, name):
             by_parts = backends.release(con, table, tables, backend, place.folder) if backend.is_by_parts else None
-            planned = None if by_parts else _release(con, table, tables, where.plan, place)
+            planned = None if by_parts else _release(con, table, tables, where.plan, place, cohorts)
     if planned and where.plan and outbox and not planned.is_reused:
         plans.write(con, outbox.beside(where.plan))
     form = readback.shape(con, name, table, tables.released)
@@ -128,17 +135,24 @@ def release_table(
         entry["memory"] = backend.entry(by_parts)
     if planned and where.plan:
         entry["plan"] = planned.entry(where.plan)
+    if cohorts and cohorts.entry:
+        entry["cohorts"] = cohorts.entry
     warnings = planned.warnings(table.promises.k) if planned else []
     return TableResult(table, form, tables, kept, entry, warnings)
 
 
 def _release(
-    con: sql.Connection, table: Table, tables: Tables, plan: Path | None, place: backends.Storage
+    con: sql.Connection,
+    table: Table,
+    tables: Tables,
+    plan: Path | None,
+    place: backends.Storage,
+    cohorts: Cohorts | None,
 ) -> plans.Planned | None:
     if place.memory:
         backends.widen(con, place.memory)
     if plan is not None:
-        return plans.release(con, table, tables.original, tables.released, tables.hierarchies, plan)
+        return plans.release(con, table, tables.original, tables.released, tables.hierarchies, plan, cohorts)
     call = methods.call(table, tables.original, tables.hierarchies)
     con.execute(f"CREATE TABLE {tables.released} AS {call}").fetchall()
     return None

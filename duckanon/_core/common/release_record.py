@@ -68,6 +68,25 @@ class PlanEntry(TypedDict):
     small_classes_left_out: int
 
 
+class CohortsEntry(TypedDict):
+    """Who waits, whose record is that of an earlier release, and how far counts by class are from the table's.
+
+    Times are counted in releases. `count_error` is the mean, over the classes of at least k people, of the difference
+    between released and true people as a share of the true ones.
+    """
+
+    people: int
+    waiting: int
+    mean_wait: float
+    longest_wait: int
+    stale: int
+    mean_stale: float
+    longest_stale: int
+    pooled: int
+    erased: int
+    count_error: float
+
+
 class ChangesEntry(TypedDict):
     """The classes that differ from the last release by a few people."""
 
@@ -96,6 +115,7 @@ class TableEntry(TypedDict):
     promises: list[PromiseEntry]
     memory: NotRequired[MemoryEntry]
     plan: NotRequired[PlanEntry]
+    cohorts: NotRequired[CohortsEntry]
     changes: NotRequired[ChangesEntry | None]
     measures: NotRequired[dict[str, Any]]
 
