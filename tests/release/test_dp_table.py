@@ -196,7 +196,8 @@ def test_the_audit_catches_a_broken_mechanism(
     monkeypatch.setattr(module, attribute, broken)
     monkeypatch.setattr(dp_table, "shares", mechanisms.shares)
     (case,) = [case for case in CASES if case.name == name]
-    assert lower_bound(case, DRAWS, con, CONFIDENCE) > case.epsilon
+    draws = 4 * DRAWS if case.delta else DRAWS  # rare events
+    assert lower_bound(case, draws, con, CONFIDENCE) > case.epsilon
 
 
 @pytest.mark.thorough
