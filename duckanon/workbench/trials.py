@@ -142,13 +142,12 @@ def comparison(bench: Bench) -> Callable[[Work], list[Compared]]:
     def do(work: Work) -> list[Compared]:
         con = work.cursor(bench.con)
         bench.sample(con)
-        con.execute(
-            f"CREATE OR REPLACE TEMP TABLE compared AS FROM sample ORDER BY hash(rowid), rowid LIMIT {_COMPARED}"
-        ).fetchall()
-        con.execute(
-            "CREATE OR REPLACE TEMP TABLE other_people AS FROM sample ORDER BY hash(rowid) DESC, rowid "
-            f"LIMIT {_COMPARED}"
-        ).fetchall()
+        whose = sql.name(bench.policy.table().person or "rowid")
+        for half, name in enumerate(("compared", "other_people")):  # nobody is in both
+            con.execute(
+                f"CREATE OR REPLACE TEMP TABLE {name} AS FROM sample WHERE hash({whose}) % 2 = {half} "
+                f"ORDER BY hash({whose}), rowid LIMIT {_COMPARED}"
+            ).fetchall()
         trees, found = hierarchies(con, bench), []
         for name in fitting(bench):
             work.say(f"trying {name}")
