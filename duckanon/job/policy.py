@@ -20,6 +20,7 @@ from duckanon._methods.recode.declared import RECODE
 from duckanon._methods.suppress.declared import SUPPRESS_CELLS
 from duckanon._methods.swap.declared import PICA, SVD_SWAP
 from duckanon._methods.synthesize.declared import SPECTRAL_RELEASE, SYNTHESIZE
+from duckanon._methods.tables.declared import PROTECT_TABLE
 
 UNDECIDED = "?"
 """The role of a column that nobody decided: it stops the job."""
@@ -58,6 +59,7 @@ class Method(Part):
 
     # whether released rows are those of people, in classes of k: else they are new records
     makes_classes: ClassVar[bool] = True
+    makes_cells: ClassVar[bool] = False  # whether it returns counts or sums, with margins, and no rows of people
     name: str
 
 
@@ -94,12 +96,23 @@ SvdSwap = method_model(SVD_SWAP, makes_classes=False, checks=_CHECKED)
 Pica = method_model(PICA, makes_classes=False, checks=_CHECKED)
 SpectralRelease = method_model(SPECTRAL_RELEASE, makes_classes=False)
 Synthesize = method_model(SYNTHESIZE, makes_classes=False)
+ProtectTable = method_model(PROTECT_TABLE, makes_classes=False)  # its previous is a path
+ProtectTable.makes_cells = True
 
 if TYPE_CHECKING:
     AnyMethod: TypeAlias = Method
 else:
     AnyMethod = Annotated[
-        Generalize | Recode | SuppressCells | Boxes | Microaggregate | SvdSwap | Pica | SpectralRelease | Synthesize,
+        Generalize
+        | Recode
+        | SuppressCells
+        | Boxes
+        | Microaggregate
+        | SvdSwap
+        | Pica
+        | SpectralRelease
+        | Synthesize
+        | ProtectTable,
         Field(discriminator="name"),
     ]
 
@@ -189,6 +202,7 @@ class Key(Part):
 class Table(Part):
     """A table of the job."""
 
+    kind: Literal["records", "aggregate"] | None = None  # what is released, as the method makes it
     source: Source
     target: Target
     columns: Annotated[dict[str, ColumnRole], Field(min_length=1)]
@@ -204,7 +218,8 @@ class Table(Part):
     @property
     def protected(self) -> list[str]:
         """The columns that the method changes or groups by."""
-        return self.named(*(("quasi_identifier",) if self.method.makes_classes else SYNTHESIZED))
+        has_classes = self.method.makes_classes or self.method.makes_cells
+        return self.named(*(("quasi_identifier",) if has_classes else SYNTHESIZED))
 
     @property
     def person(self) -> str | None:

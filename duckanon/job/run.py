@@ -166,7 +166,7 @@ def released(
                 hierarchies = sources.hierarchies(con, file, name, number, original.table)
             tables = Tables(original.table, f"released_{number}", f"counted_{number}", reference, hierarchies)
             made[name] = release_table(
-                con, file, name, original, tables, None if dry_run else outbox, warehouse, where, place, say
+                con, file, name, original, tables, None if dry_run else outbox, warehouse, where, place, say, key
             )
         for name, promise in linked(con, {n: (m.table, m.form, m.tables) for n, m in made.items()}).items():
             made[name].promises.append(promise)
@@ -206,8 +206,11 @@ def _page(con: sql.Connection, run: Record, tables: Mapping[str, Tables], *, has
     """Measure what was released, put the numbers into the record, and return the page."""
     from duckanon import report  # matplotlib takes a second to load
 
-    figures = {}
+    figures: dict[str, list[report.Figure]] = {}
     for entry in run["tables"]:
+        if "cells" in entry:  # which say all that a report says of an aggregate table
+            figures[entry["name"]] = []
+            continue
         names = tables[entry["name"]]
         arguments = (con, names.original, names.released, entry, names.reference)
         hierarchies = names.hierarchies or None

@@ -11,6 +11,7 @@ import duckdb
 
 from duckanon._bridge import sql
 from duckanon._core.common.release_record import PromiseEntry, Record, TableEntry
+from duckanon.job import aggregates
 from duckanon.job.errors import FileProblem
 from duckanon.job.policy import format_of
 from duckanon.job.promises import linked_size
@@ -157,6 +158,8 @@ def _promised(release: _Release, promise: PromiseEntry) -> Finding:
     """Count a promise again, where the file tells enough."""
     table, name, recorded = release.entry["name"], promise["name"], promise["measured"]
     kind, _, column = name.rpartition(" of ")
+    if release.entry["method"]["name"] == "protect_table":
+        return _of_cells(release, promise)
     if name == "k":
         query = _k_query(release)
     elif kind in ("l", "t", "recursive l") and release.in_file(column):
@@ -176,6 +179,20 @@ def _promised(release: _Release, promise: PromiseEntry) -> Finding:
     if name == "k":
         words += f"; the smallest class has {measured:g} rows"
     return Finding(table, name, "unknown", words)
+
+
+def _of_cells(release: _Release, promise: PromiseEntry) -> Finding:
+    """Count a promise about cells again: the audit needs nothing but the file, unless groups of values are margins."""
+    table, name, given = release.entry["name"], promise["name"], release.entry["method"]["parameters"]
+    if name != "k" and given.get("hierarchies"):
+        return Finding(table, name, "unknown", "the file does not tell which values the groups of a hierarchy have")
+    if name == "k":
+        measured: float | None = aggregates.smallest(release.con, release.rows)
+    elif name == "open_cells":
+        measured = aggregates.open_cells(release.con, release.rows, given, None)
+    else:
+        measured = aggregates.hidden_value(release.con, release.rows, given, None)
+    return _compared(table, name, measured, promise["measured"])
 
 
 def _k_query(release: _Release) -> str:

@@ -19,6 +19,7 @@ PROMISES = {
     "k": "people who look the same",
     "l": "different sensitive values among them",
     "t": "distance between the sensitive values of a class and of the table",
+    "open_cells": "hidden cells that a reader can compute",
     "suppressed": "rows suppressed",
     "max_suppressed_fraction": "rows suppressed",
     "correlation": "largest change of a correlation",
