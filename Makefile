@@ -4,6 +4,7 @@ VENV := .venv
 OLD := .venv-oldest
 ENGINES := .venv-engines
 PLACES := .venv-places
+PEERS := pycanon anjana anonypy
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 PYTEST := -m pytest -n auto --dist worksteal
 NEWEST := --editable . --group test --group check 'duckdb>=2'
@@ -17,7 +18,7 @@ install = $(VENV)/bin/uv pip install --quiet --python $(1) $(2) || $(PIP) --pyth
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-quick test-thorough test-oldest test-engines test-browser test-places stress check docs bench \
-        bench-large clean
+        bench-peers bench-large clean
 
 demo: $(VENV)/ready            ## generate a clinic, assess and release its visits, say where the report is
 	@$(VENV)/bin/duckanon demo --to build/clinic
@@ -61,8 +62,14 @@ docs: $(VENV)/docs             ## the documentation as a site, build/site/index.
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build
 	@echo "The site: build/site/index.html"
 
-bench: $(VENV)/ready           ## ratios against floors and peers; only some: make bench ONLY=swap LARGEST=1e6
-	$(VENV)/bin/python -m tests.bench $(if $(ONLY),--only "$(ONLY)") $(if $(LARGEST),--largest $(LARGEST))
+bench: $(VENV)/ready           ## ratios against floors and peers; fails where one became worse; only some: make bench ONLY=swap LARGEST=1e6
+	$(VENV)/bin/python -m tests.bench $(if $(ONLY),--only "$(ONLY)") $(if $(LARGEST),--largest $(LARGEST)) $(if $(RECORD),--record)
+
+bench-peers: $(VENV)/ready     ## the same beside other packages, each installed from PyPI in an environment of its own
+	for peer in $(PEERS); do \
+	    test -d build/peers/$$peer || { $(PYTHON) -m venv --without-pip build/peers/$$peer \
+	        && { $(call install,build/peers/$$peer/bin/python,$$peer pandas) || rm -r build/peers/$$peer; }; }; done
+	$(VENV)/bin/python -m tests.bench --only "from CSV" $(if $(RECORD),--record)
 
 bench-large: $(VENV)/ready     ## releases of tables larger than memory: time, peak memory, loss; only some: ONLY="boxes 1e6"
 	$(VENV)/bin/python -m tests.bench.large $(ONLY)

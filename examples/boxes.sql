@@ -68,3 +68,7 @@ CREATE OR REPLACE TABLE counted AS FROM anon.protect_table('ward', ['sex', 'occu
 SELECT count(*) AS cells, count(*) FILTER (NOT published) AS hidden FROM counted;
 SELECT people, "value" FROM anon.cell_rules('ward', ['sex', 'occupation', 'smoker'], k := 20) WHERE is_primary;
 SELECT count(*) FROM anon.audit_table('counted', ['sex', 'occupation', 'smoker'], k := 20) WHERE fault IS NOT NULL;
+
+-- numbers with the noise of differential privacy, for everybody; an account would add up what all calls give away
+SELECT count(*) AS sexes FROM anon.dp_table('ward', ['sex'], aggregates := ['count', 'mean(age)'], epsilon := 1, delta := 1e-6,
+                                            bounds := MAP {'age': [0, 120]}, unaccounted := true);

@@ -13,7 +13,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # before numpy: test process
 import contextlib
 import functools
 import gc
-import importlib
+import importlib.util
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -120,13 +120,15 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave rotating tests whose day it is not to the thorough run; run what takes longest first.
+    """Leave rotating tests to the thorough run, and studies to another day, if it is not theirs; longest first.
 
     No worker is then left at the end with a study, a page or a long `.test` file.
     """
     for item in items:
         if item.get_closest_marker("rotating") and not profiles.has_its_day(item.nodeid):
             item.add_marker("thorough")
+        if item.get_closest_marker("study"):
+            item.add_marker("thorough" if profiles.has_its_day(item.nodeid, days=3) else "another_day")
 
     def place(item: pytest.Item) -> tuple[bool, bool, int]:
         is_study = item.get_closest_marker("thorough") is not None
@@ -143,8 +145,10 @@ def _records(path: Path) -> int:
 
 class SqlTestFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
-        yield SqlTest.from_parent(self, name="python")
         _, requirements = parse(self.path)
+        if not all(map(importlib.util.find_spec, requirements - {"python"})):
+            return  # an extra is not installed
+        yield SqlTest.from_parent(self, name="python")
         if "python" not in requirements:
             in_shell = SqlTest.from_parent(self, name="shell")
             in_shell.add_marker("shell")

@@ -6,8 +6,11 @@ a good part of a second: these are not shrunk, a failure is shown as it was foun
 
 Tests that draw from a seed take theirs from `seeds`, sweeps over all functions theirs from `sample_of_today`: what
 one day leaves out, another one tries. A test that takes about half a second of the processor, and is neither a
-promise's own nor a function's ``.test`` file, is marked ``rotating``: ``make test`` runs it on one day of four, and
-``make test-thorough`` on the other three, so that both together run all of them every day.
+promise's own nor a function's ``.test`` file, is marked ``rotating``: ``make test`` runs it on one day of six, and
+``make test-thorough`` on the other five, so that both together run all of them every day. A study that takes ten
+seconds or more is marked ``study``: the thorough run has it on one day of three. So it is with the depth of ``@dear``
+properties: all examples on one day of three, fewer on the others. (No study takes its parameters from thirds of
+`sample_of_today`: some would never have their day.)
 ``DUCKANON_TEST_DAY=2026-11-17`` repeats the choice of a day.
 
 ``make test`` uses ``quick``; ``make test-thorough`` uses ``thorough``: ``pytest --hypothesis-profile=thorough``.
@@ -74,7 +77,10 @@ def cheap(property_test):
 def dear(property_test):
     """Try a property less often than others, and do not shrink what fails: an example takes up to a second."""
     phases = [Phase.explicit, Phase.reuse, Phase.generate]
-    return settings(max_examples=_depth().dear, phases=phases)(property_test)
+    examples = _depth().dear
+    if _is_thorough() and not has_its_day(property_test.__qualname__, days=3):
+        examples //= 3
+    return settings(max_examples=examples, phases=phases)(property_test)
 
 
 def seeds(quick: int, thorough: int) -> Sequence:
@@ -91,7 +97,7 @@ def sample_of_today(items: Sequence[T], part: int) -> list[T]:
 
 
 def has_its_day(name: str, days: int = 6) -> bool:
-    """Tell whether a rotating test belongs to `make test` today."""
+    """Tell whether it is the turn of a test that runs on one of so many days."""
     return (zlib.crc32(name.encode()) + _day_number()) % days == 0
 
 

@@ -17,7 +17,8 @@ A file is a list of records separated by blank lines; lines that begin with ``#`
 
 One letter a column: I whole number, R real number (compared to six digits), T text and everything else. Expected values
 are separated by tabs; NULL is NULL. After the letters may follow ``rowsort``: the order of the rows does not count.
-``require python`` on a line of its own keeps a file out of the stock shell.
+``require python`` on a line of its own keeps a file out of the stock shell; ``require opendp`` out of environments that
+lack the module.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ from duckanon._core.common.imports import imported
 from duckanon._bridge.macros import macro_files
 from duckanon.cli.shell import Completer
 from tests.signatures import declared_function
-from duckanon.job.policy import Recode
+from duckanon.job.policy_methods import Recode
 
 con = duckanon.connect()
 con.execute("CREATE TABLE people AS SELECT i % 7 AS age FROM range(70) AS t(i)").fetchall()

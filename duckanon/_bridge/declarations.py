@@ -10,6 +10,7 @@ from duckanon._measure.risk import declared as risk
 from duckanon._measure.utility import declared as utility
 from duckanon._methods.baselines import declared as baselines
 from duckanon._methods.boxes import declared as boxes
+from duckanon._methods.dp import declared as dp
 from duckanon._methods.generalize import declared as generalize
 from duckanon._methods.intervals import declared as intervals
 from duckanon._methods.linked import declared as linked
@@ -34,6 +35,7 @@ _MODULES = (
     microaggregate,
     suppress,
     tables,
+    dp,
     attacks,
     utility,
     measure,

@@ -23,6 +23,7 @@ from duckanon._bridge import sql_text as sql
 from duckanon._bridge.declarations import DECLARATIONS, PUBLIC
 from duckanon._bridge.qualified import MacroFile, qualified
 from duckanon._core.common.declare import ColumnReport, Declaration, Options, Parameter, Release, Report, Scalar
+from duckanon._core.common.imports import imported
 from duckanon._core.common.names import did_you_mean
 from duckanon._core.common.rules import IN_SQL
 
@@ -91,6 +92,8 @@ def written_query(declared: Declaration, given: Options, collation: str | None =
         )
     if faults:
         raise ValueError(f"anon.{declared.name}: {' '.join(faults)}")
+    if declared.body is not None and ":" in declared.body:
+        return qualified(imported(declared.body)(given))
     if declared.body is not None:
         return _immune(f"FROM {declared.body}({', '.join(sql.literal(given[one.name]) for one in declared.flat)})")
     if isinstance(declared, Report):

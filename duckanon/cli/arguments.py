@@ -9,10 +9,17 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import duckanon
-from duckanon.cli import assess_command, demo_command, policy_command, printing_commands, release_command
+from duckanon.cli import (
+    account_command,
+    assess_command,
+    demo_command,
+    policy_command,
+    printing_commands,
+    release_command,
+)
 from duckanon.cli.output import FORMATS
 
-JOB_COMMANDS = ("release", "policy", "history", "verify")
+JOB_COMMANDS = ("release", "policy", "history", "verify", "evidence", "account")
 """Commands for which exit code 1 means a broken promise, and a wrong command line is 2, like a wrong policy."""
 COMMANDS = ("shell", "run", "functions", "sql", "assess", "demo", "render", "extension", *JOB_COMMANDS)
 TAKING_VALUES = ("--db", "--format", "-c")
@@ -76,6 +83,8 @@ def parser() -> Parser:
     policy_command.add_to(commands)
     policy_command.add_history(commands)
     policy_command.add_verify(commands)
+    account_command.add_to(commands)
+    policy_command.add_evidence(commands)
     for command in (shell, run):
         _add_database(command, is_command=True)
     for command in (shell, run, functions):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import secrets
 import shutil
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 FILES = Path(__file__).parent / "demo"
 """The population and the policy, as the package carries them."""
 
-DATABASE, POLICY, REPORT = "clinic.duckdb", "policy.toml", "report.html"
+DATABASE, POLICY, KEY, REPORT = "clinic.duckdb", "policy.toml", "key", "report.html"
 FEWEST = 500
 """People, below which no release of five columns is worth looking at."""
 
@@ -31,7 +32,7 @@ def add_to(commands: Any) -> None:
     parser = commands.add_parser(
         "demo",
         help="run the whole workflow on generated people",
-        description="Generate the visits of a clinic, assess them, release them by a policy, and write the report.",
+        description="Generate a clinic, assess its visits, release patients and visits by a policy, write the report.",
     )
     parser.add_argument("--rows", type=int, default=200_000, metavar="N", help="the number of people (default: 200000)")
     parser.add_argument("--to", dest="folder", default="duckanon-demo", metavar="DIR", help="the folder for all files")
@@ -60,6 +61,9 @@ def _make_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     database.unlink(missing_ok=True)
     shutil.copyfile(FILES / POLICY, policy)
+    key = folder / KEY
+    key.touch(mode=0o600)
+    key.write_text(secrets.token_urlsafe(32), encoding="utf-8")
 
 
 def shown(folder: Path, people: int, write: Callable[[str], None]) -> int:
@@ -83,7 +87,12 @@ def shown(folder: Path, people: int, write: Callable[[str], None]) -> int:
     write(f"3. The release by the policy {folder / POLICY} (duckanon release)\n\n")
     record = job.release(folder / POLICY, report=folder / REPORT, show_progress=sys.stderr.isatty())
     for table in record["tables"]:
+        write(f"  {table['name']}\n")
         write("".join(f"  {'kept' if kept['passed'] else 'broken'}: {kept['words']}\n" for kept in table["promises"]))
-    write(f"\nThe release:   {folder / 'release.parquet'}\nMore examples: {examples()}\n")
+    write("\nWhoever knows more than was promised, measured on the release:\n")
+    for row in record["linked"]["exposure"]:
+        write(f"  {row['knows']}: {row['unique']:.1%} of the people are unique\n")
+    released = ", ".join(str(folder / str(table["output"]["path"])) for table in record["tables"])
+    write(f"\nThe release:   {released}\nMore examples: {examples()}\n")
     write(f"The report:    {(folder / REPORT).resolve()}\n")
     return 0

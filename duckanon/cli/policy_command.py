@@ -1,4 +1,4 @@
-"""``duckanon policy`` drafts and checks policies; ``history`` compares two records, ``verify`` a release with one."""
+"""``duckanon policy`` drafts and checks policies; ``history``, ``verify`` and ``evidence`` read records."""
 
 from __future__ import annotations
 
@@ -132,3 +132,34 @@ def _run_verify(options: argparse.Namespace) -> int:
         return int(any(one.outcome == "differs" for one in findings))
 
     return exit_code("duckanon verify", work)
+
+
+def add_evidence(commands: Any) -> None:
+    """Describe ``duckanon evidence``."""
+    parser = commands.add_parser(
+        "evidence",
+        help="collect what an auditor needs of a release",
+        description="Collect the policy, record, report, versions, hierarchies and plan of the last release of a "
+        "policy, and what `duckanon verify` says of it, in a zip file that holds no value of the data.",
+    )
+    parser.exit_code = 2
+    parser.add_argument("policy", metavar="POLICY.toml", help="the policy of the release")
+    parser.add_argument("--to", dest="target", metavar="EVIDENCE.zip", required=True, help="the file to write")
+    parser.set_defaults(runner=_run_evidence)
+
+
+def _run_evidence(options: argparse.Namespace) -> int:
+    from duckanon.cli.release_command import exit_code
+    from duckanon.job.evidence import evidence
+    from duckanon.job.run import connection
+
+    def work() -> int:
+        con = connection()
+        try:
+            names = evidence(con, options.policy, options.target)
+        finally:
+            con.close()
+        print(f"{options.target}: {', '.join(names)}")
+        return 0
+
+    return exit_code("duckanon evidence", work)

@@ -45,6 +45,7 @@ COSTS = {
     "pica": Cost(200_000_000, 170, 75),
     "protect_table": Cost(150_000_000, 0, 80),
     "recode": Cost(90_000_000, 0, 100),
+    "release_linked": Cost(150_000_000, 300, 60),
     "spectral_release": Cost(200_000_000, 170, 75),
     "suppress_cells": Cost(80_000_000, 0, 80),
     "svd_swap": Cost(200_000_000, 30, 50),

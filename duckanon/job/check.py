@@ -9,6 +9,7 @@ import duckdb
 from duckanon._bridge import sql
 from duckanon.job import consistency, methods, policy_file, refusals, sources
 from duckanon.job.errors import PolicyError
+from duckanon.job.linked_consistency import exact_dates
 from duckanon.job.places import originals, places, target_name
 from duckanon.job.policy import LEFT_OUT
 from duckanon.job.policy_file import PolicyFile
@@ -32,7 +33,9 @@ def check_policy(policy: str | Path, with_data: bool = True) -> list[str]:
                 with read.watched(con):
                     files = sources.files_of(file, table.source)
                     query = sources.open_source(con, table.source, files, unread=table.named(*LEFT_OUT), limit=0).query
-                    sources.checked_columns(con, file, name, query)
+                    types = sources.checked_columns(con, file, name, query)
+                if too_exact := exact_dates(file, name, types):
+                    refused.append(too_exact)
                 con.execute("USE memory.main").fetchall()
                 if with_data and (narrowed := _narrowed(con, file, name, number, files)):
                     refused.append(narrowed)

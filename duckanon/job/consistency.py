@@ -8,6 +8,7 @@ from itertools import islice
 
 from duckanon.job import aggregates
 from duckanon.job.errors import PolicyError
+from duckanon.job.linked_consistency import linked_errors, linked_faults
 from duckanon.job.policy import FORMATS, LEFT_OUT, UNDECIDED, Table, format_of, is_database, is_server
 from duckanon.job.policy_file import PolicyFile
 
@@ -21,11 +22,12 @@ def check(file: PolicyFile) -> None:
     """Raise PolicyError where columns are not decided, or the parts of a policy contradict each other: all at once."""
     found: list[PolicyError] = _undecided(file)
     for table_name, table in file.policy.tables.items():
-        for check_one in (_check_source, _check_people, _check_roles, _check_promises, _check_names):
+        for check_one in (_check_source, _check_people, _check_roles, _check_promises, _check_names, linked_faults):
             found += [file.wrong(table_name, *fault) for fault in islice(check_one(table), 1)]
         if file.policy.plan and (table.method.name != "generalize" or len(file.policy.tables) > 1):
             text = "a plan can be saved for one table with method generalize only."
             found.append(file.wrong(table_name, ("method",), text))
+        found += [file.wrong(table_name, *fault) for fault in islice(_check_account(file, table), 1)]
         keyed = [name for name, one in table.columns.items() if one.is_pseudonym or one.shift_days]
         if aggregates.is_keyed(table) and file.policy.key is None:
             text = "method.method needs a key; add [key] with environment (the name of a variable) or file."
@@ -33,6 +35,8 @@ def check(file: PolicyFile) -> None:
         if keyed and file.policy.key is None:
             text = f"columns.{keyed[0]} needs a key; add [key] with environment (the name of a variable) or file."
             found.append(file.wrong(table_name, ("columns", keyed[0]), text))
+    if not found:
+        found += linked_errors(file)
     if found:
         raise PolicyError("\n".join(dict.fromkeys(map(str, found))))
 
@@ -144,9 +148,26 @@ def _check_promises(table: Table) -> Iterator[Fault]:
         yield (("method", "nulls"), 'method.nulls must be "value" where people are counted.')
     if promises.k is None:
         yield (("promises",), f"promises.k must say how many people every class of {method} has.")
-    for promise in ("l", "t"):
+    for promise in ("l", "t") if not table.is_linked else ():
         if getattr(promises, promise) is not None and not table.named("sensitive"):
             yield (("promises", promise), f"promises.{promise} needs a column with the role sensitive.")
+
+
+def _check_account(file: PolicyFile, table: Table) -> Iterator[Fault]:
+    promises = table.promises
+    for promise in ("joint_k", "joint_l"):
+        if getattr(promises, promise) is None:
+            continue
+        if not table.method.makes_classes:
+            text = f"promises.{promise} cannot be counted for {table.method.name}, whose records are new."
+            yield (("promises", promise), text)
+        if file.policy.account is None:
+            text = f"promises.{promise} counts the releases of an account; add [account] with path and key."
+            yield (("promises", promise), text)
+    if promises.joint_l is not None and not table.named("sensitive"):
+        yield (("promises", "joint_l"), "promises.joint_l needs a column with the role sensitive.")
+    if file.policy.account is not None and table.method.makes_classes and not table.person:
+        yield (("columns",), "columns must have a person: the account counts people.")
 
 
 def _check_names(table: Table) -> Iterator[Fault]:
@@ -156,11 +177,9 @@ def _check_names(table: Table) -> Iterator[Fault]:
         allowed = kept if parameter == "narrowing" else protected
         yield from _check_among(getattr(table.method, parameter, None), allowed, ("method", parameter))
     yield from _check_among(table.hierarchies, protected, ("hierarchies",))
-    if table.hierarchies and table.method.name not in ("generalize", "recode", "protect_table"):
-        yield (
-            ("hierarchies",),
-            f"hierarchies are for generalize, recode and protect_table, not for {table.method.name}.",
-        )
+    if table.hierarchies and table.method.name not in ("generalize", "recode", "release_linked", "protect_table"):
+        text = "hierarchies are for generalize, recode, release_linked and protect_table, not for "
+        yield (("hierarchies",), f"{text}{table.method.name}.")
     by = set(getattr(table.method, "by", None) or ())
     if by and by == set(protected) and not table.method.makes_cells:
         yield (("method", "by"), "method.by must leave a column to protect.")

@@ -1,4 +1,4 @@
-"""The key of pseudonyms: from a file or the environment, never shown."""
+"""The keys of pseudonyms and of the account: from a file or the environment, never shown."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from duckanon.job.errors import FileProblem
+from duckanon.job.policy import Key
 from duckanon.job.policy_file import PolicyFile
 
 _SHORTEST = 16
@@ -28,13 +29,19 @@ class Secret:
 
 def read(file: PolicyFile) -> Secret | None:
     """Read the key that a policy points to; its errors tell neither the key nor what stands in the key's place."""
-    key = file.policy.key
-    if key is None:
-        return None
+    return _read(file, file.policy.key, "key") if file.policy.key else None
+
+
+def read_of_account(file: PolicyFile) -> Secret | None:
+    """Read the key of the policy's account."""
+    return _read(file, file.policy.account.key, "account.key") if file.policy.account else None
+
+
+def _read(file: PolicyFile, key: Key, name: str) -> Secret:
     if key.environment is not None:
-        value, where = os.environ.get(key.environment, ""), "the environment variable of key.environment"
+        value, where = os.environ.get(key.environment, ""), f"the environment variable of {name}.environment"
     else:
-        where = "the file of key.file"
+        where = f"the file of {name}.file"
         try:
             value = file.place(Path(key.file or "")).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):
@@ -48,7 +55,10 @@ def read(file: PolicyFile) -> Secret | None:
 
 def warnings(file: PolicyFile) -> list[str]:
     """Say where others than this user may read the file of the key; Windows does not tell by the mode of a file."""
-    key = file.policy.key
-    if key is None or key.file is None or os.name == "nt" or not file.place(key.file).stat().st_mode & 0o077:
-        return []
-    return ["the file of key.file may be read or written by others; let nobody but its user do so (chmod 600)."]
+    policy = file.policy
+    keys = {"key": policy.key, "account.key": policy.account.key if policy.account else None}
+    return [
+        f"the file of {name}.file may be read or written by others; let nobody but its user do so (chmod 600)."
+        for name, key in keys.items()
+        if key and key.file and os.name != "nt" and file.place(key.file).stat().st_mode & 0o077
+    ]

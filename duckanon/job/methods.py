@@ -13,6 +13,7 @@ SHARED_VALUES = ("synthesize", "spectral_release")
 _TREATMENTS = {
     "generalize": "generalized",
     "recode": "generalized class by class",
+    "release_linked": "generalized event by event",
     "suppress_cells": "single cells suppressed",
     "boxes": "replaced by intervals",
     "microaggregate": "replaced by the group's mean, median or interval",
@@ -26,8 +27,24 @@ _TREATMENTS = {
 
 def protected(table: Table) -> list[str]:
     """Return the columns that the method changes, without those that it only groups by."""
-    by = () if table.method.makes_cells else getattr(table.method, "by", None) or ()
+    by = [*(getattr(table.method, "by", None) or ()), *class_columns(table)] if not table.method.makes_cells else []
     return [column for column in table.protected if column not in by]
+
+
+def class_columns(table: Table) -> list[str]:
+    """Return the columns of events that are the person's, already coarse, and make classes."""
+    return list(getattr(table.method, "class", None) or ())
+
+
+def linking(table: Table) -> list[str]:
+    """Return the released columns that tell which rows are one person's.
+
+    Where the policy says which person a row belongs to, other pseudonyms are those of doctors, houses and the like.
+    """
+    person = table.person
+    if person:
+        return [person] if table.columns[person].pseudonym else []
+    return table.named("pseudonym") if table.method.makes_classes else []
 
 
 def kept(table: Table) -> list[str]:
@@ -61,6 +78,8 @@ def treatment(table: Table, column: str) -> str:
         return shifted + _TREATMENTS[table.method.name]
     if column in (getattr(table.method, "by", None) or ()):
         return f"{shifted}released as it is, with rare groups merged"
+    if column in class_columns(table):
+        return f"{shifted}released as it is, the class of a person"
     return f"{shifted}released as it is" if not shifted else "shifted per person"
 
 
@@ -76,6 +95,9 @@ def parameters(table: Table) -> dict[str, Any]:
         return given
     if method == "suppress_cells":
         given.setdefault("nulls", "value")  # which anon.k_anonymity counts of people too
+    if table.is_linked:
+        given |= {"known": table.known, "max_suppressed_fraction": promises.max_suppressed_fraction}
+        given |= {"max_confidence": promises.max_confidence} if promises.max_confidence is not None else {}
     if method in ("generalize", "recode"):
         given["max_suppressed_fraction"] = promises.max_suppressed_fraction
         sensitive = table.named("sensitive")

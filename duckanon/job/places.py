@@ -83,6 +83,8 @@ def originals(file: PolicyFile, where: Places, previous: str | Path | None = Non
     read = [file.path]
     if file.policy.key and file.policy.key.file:
         read.append(file.place(file.policy.key.file))
+    if account := file.policy.account:
+        read += [file.place(path) for path in (account.path, account.key.file) if path]
     if where.plan and where.plan not in where.written:
         read.append(where.plan)
     for table in file.policy.tables.values():

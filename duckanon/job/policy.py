@@ -1,26 +1,15 @@
-"""The schema of a policy: roles of columns, method, promises, and the formats of sources and targets.
-
-The ``[method]`` has one model for each function that makes a release, from its declaration.
-"""
+"""The schema of a policy: roles of columns, method, promises, and the formats of sources and targets."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+from datetime import date
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, create_model, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from duckanon._core.common.declare import Function
 from duckanon._core.common.memory import bytes_of
-from duckanon._core.common.rules import OneOf, Rule, Whole
-from duckanon._methods.boxes.declared import BOXES
-from duckanon._methods.generalize.declared import GENERALIZE
-from duckanon._methods.microaggregate.declared import MICROAGGREGATE
-from duckanon._methods.recode.declared import RECODE
-from duckanon._methods.suppress.declared import SUPPRESS_CELLS
-from duckanon._methods.swap.declared import PICA, SVD_SWAP
-from duckanon._methods.synthesize.declared import SPECTRAL_RELEASE, SYNTHESIZE
-from duckanon._methods.tables.declared import PROTECT_TABLE
+from duckanon._methods.linked.declared import RELEASE_LINKED
+from duckanon.job.policy_methods import AnyMethod, Part
 
 UNDECIDED = "?"
 """The role of a column that nobody decided: it stops the job."""
@@ -44,77 +33,10 @@ _READ: dict[str, Format] = {**FORMATS, ".tsv": "csv", ".txt": "csv", ".tsv.gz": 
 SYNTHESIZED = ("numeric", "quasi_identifier", "sensitive")
 """Roles of columns of which a method makes new records."""
 
+_USUALLY_KNOWN = 2
+
 Fraction = Annotated[float, Field(ge=0, le=1)]
 Several = Annotated[int, Field(ge=2, strict=True)]
-
-
-class Part(BaseModel):
-    """A part of a policy: what it does not know is refused, a typo promises nothing."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Method(Part):
-    """A function that makes the release."""
-
-    # whether released rows are those of people, in classes of k: else they are new records
-    makes_classes: ClassVar[bool] = True
-    makes_cells: ClassVar[bool] = False  # whether it returns counts or sums, with margins, and no rows of people
-    name: str
-
-
-def method_model(declared: Function, makes_classes: bool = True, **rules: Rule) -> type[Method]:
-    """Return the ``[method]`` of a declared function: its parameters that a policy may give, some by narrower rules."""
-    fields: dict[str, Any] = {"name": (Literal[declared.name], ...)}
-    for one in declared.flat:
-        if "policy" in one.only_in:
-            fields[one.name] = (Annotated[Any, AfterValidator(_following(rules.get(one.name, one.rule)))], None)
-    model = create_model(declared.name, __base__=Method, __doc__=f"{declared.summary} (anon.{declared.name})", **fields)
-    model.makes_classes = makes_classes
-    return model
-
-
-def _following(rule: Rule) -> Callable[[Any], Any]:
-    """Return a check that a value is what the declaration allows."""
-
-    def check(value: Any) -> Any:
-        if value is not None and not rule.holds(value):
-            raise ValueError(f"must be {str(rule).removeprefix('NULL or ')}")
-        return value
-
-    return check
-
-
-Generalize = method_model(GENERALIZE, population=Whole(2))  # a policy knows no table of a population
-Recode = method_model(RECODE)
-SuppressCells = method_model(SUPPRESS_CELLS)
-Boxes = method_model(BOXES, box=OneOf("parts", "cell", "rounded"))  # a policy releases no real people's values
-Microaggregate = method_model(MICROAGGREGATE)
-
-_CHECKED = OneOf("error", "repair")
-SvdSwap = method_model(SVD_SWAP, makes_classes=False, checks=_CHECKED)
-Pica = method_model(PICA, makes_classes=False, checks=_CHECKED)
-SpectralRelease = method_model(SPECTRAL_RELEASE, makes_classes=False)
-Synthesize = method_model(SYNTHESIZE, makes_classes=False)
-ProtectTable = method_model(PROTECT_TABLE, makes_classes=False)  # its previous is a path
-ProtectTable.makes_cells = True
-
-if TYPE_CHECKING:
-    AnyMethod: TypeAlias = Method
-else:
-    AnyMethod = Annotated[
-        Generalize
-        | Recode
-        | SuppressCells
-        | Boxes
-        | Microaggregate
-        | SvdSwap
-        | Pica
-        | SpectralRelease
-        | Synthesize
-        | ProtectTable,
-        Field(discriminator="name"),
-    ]
 
 
 class Column(Part):
@@ -153,10 +75,19 @@ class Promises(Part):
     # people whose rows, in all tables of the job, are in exactly the same classes, at least, where a released pseudonym
     # tells which rows belong together; as large as k if it is not given
     linked_k: Annotated[int, Field(ge=1, strict=True)] | None = None
+    # for tables of release_linked: whoever knows so many events of a person, over all tables at most the largest of
+    # these numbers, finds at least k people of the same class; 2 if it is not given
+    known_events: Annotated[int, Field(ge=0, le=4, strict=True)] | None = None
+    # the largest share of one value of a sensitive column among the people who hold such a choice of events
+    max_confidence: Annotated[float, Field(gt=0, le=1)] | None = None
     l: Annotated[int | float, Field(ge=1)] | None = None  # noqa: E741 - as the functions call it
     l_kind: Literal["distinct", "entropy", "recursive"] = "distinct"
     c: Annotated[float, Field(gt=0)] = 3
     t: Fraction | None = None
+    # over all releases of the account: people who were in the same class, or absent, in each of them, at least; values
+    # of a sensitive column that are in all classes of such people, at least
+    joint_k: Several | None = None
+    joint_l: Several | None = None
     max_suppressed_fraction: Fraction = 0.01  # share of the people (without a person: of the rows) left out, at most
     # classes whose number of rows differs from the previous release's by fewer than k, at most; else only reported
     max_small_changes: Annotated[int, Field(ge=0, strict=True)] | None = None
@@ -187,7 +118,7 @@ class Target(Part):
 
 
 class Key(Part):
-    """Where the key of the pseudonyms is to be found, never the key itself."""
+    """Where a key is to be found, never the key itself."""
 
     environment: Annotated[str, Field(pattern=r"^[A-Z_][A-Z0-9_]*$", max_length=80)] | None = None
     file: Annotated[str, Field(min_length=1)] | None = None
@@ -197,6 +128,23 @@ class Key(Part):
         if (self.environment is None) == (self.file is None):
             raise ValueError("must name either an environment variable or a file")
         return self
+
+
+class Account(Part):
+    """The account of all releases, which stays at home."""
+
+    path: Annotated[str, Field(min_length=1)]  # the file; made by the first release
+    key: Key  # turns people and values into hashes; policies that share an account give the same
+
+
+class ReleaseTerms(Part):
+    """Who gets the release and why: for the report, whose first page marks what is missing."""
+
+    recipient: Annotated[str, Field(min_length=1)] | None = None
+    purpose: Annotated[str, Field(min_length=1)] | None = None
+    legal_basis: Annotated[str, Field(min_length=1)] | None = None
+    valid_until: date | None = None
+    reviewers: list[Annotated[str, Field(min_length=1)]] = Field(default_factory=list)  # a line to sign for each
 
 
 class Table(Part):
@@ -210,6 +158,16 @@ class Table(Part):
     promises: Promises = Promises()
     hierarchies: dict[str, str] = Field(default_factory=dict)
     reference: Annotated[str, Field(min_length=1)] | None = None
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether its rows are events of people, released together with those of other tables."""
+        return self.method.name == RELEASE_LINKED.name
+
+    @property
+    def known(self) -> int:
+        """How many events of this table somebody may know."""
+        return _USUALLY_KNOWN if self.promises.known_events is None else self.promises.known_events
 
     def named(self, *roles: str) -> list[str]:
         """Return the columns of these roles, in the policy's order."""
@@ -232,6 +190,8 @@ class Policy(Part):
 
     tables: Annotated[dict[str, Table], Field(min_length=1)]  # by their names, in the order of the file
     key: Key | None = None  # where the key of the pseudonyms is
+    account: Account | None = None  # counts what all releases give away together
+    release: ReleaseTerms = ReleaseTerms()
     # where the report, the record of the run and the plan go; the record goes beside the first release if not named
     report: Annotated[str, Field(min_length=1)] | None = None
     record: Annotated[str, Field(min_length=1)] | None = None

@@ -16,7 +16,7 @@ from duckanon.job.errors import FileProblem, PolicyError
 from duckanon.job.lines import line_of
 from duckanon.job.policy import Policy, Table, format_of
 
-_OF_JOB = ("key", "report", "record", "plan", "memory")
+_OF_JOB = ("key", "release", "report", "record", "plan", "memory")
 _OF_TABLE = ("kind", "source", "target", "columns", "method", "promises", "hierarchies", "reference")
 _ALONE = "table"
 """The name of a policy's only table, if the policy names neither tables nor the table of its source."""
@@ -221,7 +221,7 @@ def _what(problem: Mapping[str, Any], place: Sequence[str | int]) -> str:
     is_secret = "key" in place
     got = "" if is_secret or not isinstance(problem["input"], int | float | str) else f"; got {problem['input']!r}"
     if kind == "extra_forbidden":
-        hint = ": the key of pseudonyms comes from key.environment or key.file, never from the policy"
+        hint = ": a key comes from key.environment or key.file, never from the policy"
         return f"is not a field of a policy{hint if is_secret else ''}"
     if kind == "missing":
         return "is missing"

@@ -50,7 +50,7 @@ class Tables:
 def promised(con: sql.Connection, table: Table, form: Shape, tables: Tables) -> Iterator[Promise]:
     """Count what the policy promises of one table."""
     is_empty = sql.one(con, f"SELECT count(*) FROM {tables.released}")[0] == 0
-    if table.method.makes_classes:
+    if table.method.makes_classes and not table.is_linked:
         yield _k(con, table, form, tables)
         for column in table.named("sensitive") if not is_empty else ():
             yield from _diversity(con, table, form, tables, column)
@@ -72,7 +72,7 @@ def people(con: sql.Connection, table: Table, name: str) -> tuple[int, int | Non
 
 
 def left_out(con: sql.Connection, table: Table, tables: Tables) -> SuppressedEntry:
-    """Count who is not in the release: people all of whose rows are gone; without a person, rows."""
+    """Count who is not in the release: people all of whose rows are gone; without a person, and of events, rows."""
     rows, of_people = people(con, table, tables.original)
     limit = table.promises.max_suppressed_fraction
     if not table.method.makes_classes:
@@ -82,7 +82,8 @@ def left_out(con: sql.Connection, table: Table, tables: Tables) -> SuppressedEnt
         return {"rows": gone, "people": None, "fraction": gone / rows, "limit": limit}
     kept_rows, kept_people = people(con, table, tables.counted)
     gone_people = None if of_people is None or kept_people is None else of_people - kept_people
-    fraction = (rows - kept_rows) / rows if gone_people is None else gone_people / max(of_people or 0, 1)
+    by_rows = gone_people is None or table.is_linked
+    fraction = (rows - kept_rows) / rows if by_rows else (gone_people or 0) / max(of_people or 0, 1)
     return {"rows": rows - kept_rows, "people": gone_people, "fraction": fraction, "limit": limit}
 
 
@@ -138,8 +139,8 @@ def _l(con: sql.Connection, table: Table, arguments: str, column: str, asked: fl
 
 def _suppressed(con: sql.Connection, table: Table, tables: Tables) -> Promise:
     gone = left_out(con, table, tables)
-    who = "people" if gone["people"] is not None else "rows"
-    count = gone["people"] if gone["people"] is not None else gone["rows"]
+    who = "rows" if gone["people"] is None or table.is_linked else "people"
+    count = gone["rows"] if who == "rows" else gone["people"]
     passed = gone["fraction"] <= gone["limit"]
     words = f"{count} {who} were suppressed ({gone['fraction']:.4%}; limit {gone['limit']:.4%})."
     helpful = (
@@ -209,15 +210,18 @@ def linked(con: sql.Connection, releases: Mapping[str, tuple[Table, Shape, Table
 
     A class of ten hides nobody whose rows, taken together, are in a set of classes that nobody else has. Where a
     pseudonym is released, the people of one such set are counted (as linked_k of anon.k_anonymity, over all tables at
-    once).
+    once). Tables of events have a promise of their own, `known_events`.
     """
+    counted = {name: one for name, one in releases.items() if methods.linking(one[0]) and not one[0].is_linked}
     parts = [
-        (tables.counted, whose, form.classes) for table, form, tables in releases.values() for whose in linking(table)
+        (tables.counted, whose, form.classes)
+        for table, form, tables in counted.values()
+        for whose in methods.linking(table)
     ]
     if not parts:
         return {}
     measured = linked_size(con, parts)
-    return {name: _linked_promise(table, measured) for name, (table, _, _) in releases.items() if linking(table)}
+    return {name: _linked_promise(table, measured) for name, (table, _, _) in counted.items()}
 
 
 def linked_size(con: sql.Connection, parts: Sequence[tuple[str, str, Sequence[str]]]) -> int:
@@ -235,17 +239,6 @@ def linked_size(con: sql.Connection, parts: Sequence[tuple[str, str, Sequence[st
             "SELECT coalesce(min(size), 0) FROM (SELECT count(*) AS size FROM people GROUP BY classes)",
         )[0]
     )
-
-
-def linking(table: Table) -> list[str]:
-    """Return the released columns that tell which rows are one person's.
-
-    Where the policy says which person a row belongs to, other pseudonyms are those of doctors, houses and the like.
-    """
-    person = table.person
-    if person:
-        return [person] if table.columns[person].pseudonym else []
-    return table.named("pseudonym") if table.method.makes_classes else []
 
 
 def _linked_promise(table: Table, measured: int) -> Promise:

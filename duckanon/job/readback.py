@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 
 from duckanon._bridge import sql
+from duckanon._methods.linked.declared import ROW_COUNT
 from duckanon.job import methods
 from duckanon.job.errors import FileProblem, PolicyError
 from duckanon.job.policy import Format, Table, format_of
@@ -67,6 +68,7 @@ def shape(con: sql.Connection, table_name: str, table: Table, released: str) -> 
             )
         expressions |= part
     quasi = table.named("quasi_identifier") if table.method.makes_classes else []
+    quasi += [ROW_COUNT] if table.is_linked and ROW_COUNT in types else []  # of which k people know, too
     classes = [name for column in quasi for name in parts.get(column, ())]
     is_compressed = table.target.path.lower().endswith(".gz")
     named = table.target.table or table_name

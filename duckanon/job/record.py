@@ -17,7 +17,7 @@ import duckdb
 
 import duckanon
 from duckanon._bridge import sql
-from duckanon._core.common.release_record import OutputEntry, Record, TableEntry
+from duckanon._core.common.release_record import OutputEntry, Record, TableEntry, TermsEntry
 from duckanon.job import aggregates, methods, promises
 from duckanon.job.errors import FileProblem
 from duckanon.job.policy import Table
@@ -41,6 +41,7 @@ def begun(file: PolicyFile) -> Record:
         "finished": None,
         "outcome": None,
         "policy": {"path": file.path.name, "sha256": file.sha256},
+        "release": cast(TermsEntry, file.policy.release.model_dump(mode="json")),
         "tables": [],
         "warnings": [],
     }

@@ -12,7 +12,10 @@ from duckanon._bridge import sql
 from duckanon.job.errors import FileProblem, PolicyError, PromiseBroken
 from duckanon.job.policy_file import PolicyFile
 
-_UNREACHABLE = re.compile(r"must be at most the number|asks for more|cannot|no release|too few|could not|is left")
+_UNREACHABLE = re.compile(
+    "must be at most the number|would have to be left out|put at least|asks for more|cannot|no release|too few|"
+    "could not|is left"
+)
 """Words of our functions where no release of this table keeps a promise; other refusals are about parameters."""
 
 MOST_ROWS = 10_000
@@ -26,10 +29,10 @@ Judged = tuple[str, str, bool | None]
 
 
 @contextmanager
-def translate_errors(file: PolicyFile, table: str | None = None) -> Iterator[None]:
+def translate_errors(file: PolicyFile, *tables: str) -> Iterator[None]:
     """Turn refusals of our functions into the job's errors; what DuckDB says beyond them may quote a person's value.
 
-    What is refused of a table's columns is said in the words of the policy, with their lines.
+    What is refused of the tables' columns is said in the words of the policy, with their lines.
     """
     try:
         yield
@@ -37,8 +40,8 @@ def translate_errors(file: PolicyFile, table: str | None = None) -> Iterator[Non
         why = sql.why(error)
         if not why.startswith("anon."):
             raise FileProblem(f"{file.path}: the release failed ({why}).") from None
-        if table and (narrowed := narrowing_error(file, table, told(why))):
-            raise narrowed from None
+        if narrowed := _narrowing_errors(file, tables, told(why)):
+            raise PolicyError("\n".join(narrowed)) from None
         if _UNREACHABLE.search(why):
             raise PromiseBroken(
                 f"{why}. What may help: a smaller k or l, fewer or coarser quasi-identifiers, or a larger "
@@ -94,6 +97,14 @@ def told(refusal: str) -> list[Judged]:
         for text, narrows in ((known, True), (unknown, None))
         for pair in _JUDGED.finditer(text)
     ]
+
+
+def _narrowing_errors(file: PolicyFile, tables: Sequence[str], judged: Sequence[Judged]) -> list[str]:
+    found = []
+    for name in tables:
+        of_table = [pair for pair in judged if pair[0] in file.policy.tables[name].columns]
+        found += [str(error) for error in [narrowing_error(file, name, of_table)] if error]
+    return found
 
 
 def narrowing_error(file: PolicyFile, table: str, judged: Iterable[Judged]) -> PolicyError | None:

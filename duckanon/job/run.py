@@ -14,11 +14,12 @@ from duckanon._bridge import sql
 from duckanon._core.common import progress
 from duckanon._core.common.names import refuses_unknown_options
 from duckanon._core.common.release_record import Record
-from duckanon.job import backends, consistency, keys, policy_file, record, refusals, sources
+from duckanon.job import account, backends, consistency, keys, linked_release, policy_file, record, refusals, sources
 from duckanon.job.errors import Cancelled, PromiseBroken
+from duckanon.job.linked_consistency import exact_dates
 from duckanon.job.places import Originals, Outbox, Places, check_owner, originals, places
 from duckanon.job.policy_file import changes_of
-from duckanon.job.promises import Tables, linked
+from duckanon.job.promises import Tables
 from duckanon.job.table_result import TableResult, compare_with_last, last_release, release_table
 from duckanon.job.warehouse import Warehouse
 
@@ -151,13 +152,15 @@ def released(
     run["warnings"] += check_owner(file, where)
     with (
         Warehouse({} if dry_run else where.tables) as warehouse,
-        _outbox(where, warehouse, read, dry_run) as outbox,
+        account.opened(file, key, dry_run=dry_run) as ledger,
+        _outbox(where, warehouse, ledger, read, dry_run) as outbox,
         backends.open_storage(con, file.policy.memory, outbox.spill) as place,
     ):
         warehouse.check()
         con.execute(f"SET file_search_path = {sql.literal(str(file.path.parent.resolve()))}").fetchall()
         con.execute(f"SET temp_directory = {sql.literal(str(outbox.spill))}").fetchall()
         made: dict[str, TableResult] = {}
+        events: dict[str, tuple[sources.Original, Tables]] = {}
         for number, name in enumerate(file.policy.tables, 1):
             say(f"reading {name}")
             with read.watched(con) as look:
@@ -165,11 +168,27 @@ def released(
                 reference = sources.reference(con, file, file.policy.tables[name], number)
                 hierarchies = sources.hierarchies(con, file, name, number, original.table)
             tables = Tables(original.table, f"released_{number}", f"counted_{number}", reference, hierarchies)
+            if file.policy.tables[name].is_linked:
+                if too_exact := exact_dates(file, name, sql.columns(con, original.table)):
+                    raise too_exact
+                events[name] = original, tables
+            else:
+                made[name] = release_table(
+                    con, file, name, original, tables, None if dry_run else outbox, warehouse, where, place, say, key
+                )
+        if events:
+            of_people = {name: one.tables for name, one in made.items()}
+            of_events = {name: tables for name, (_, tables) in events.items()}
+            linked_release.release_together(con, file, of_people, of_events, place, say)
+        for name, (original, tables) in events.items():
             made[name] = release_table(
-                con, file, name, original, tables, None if dry_run else outbox, warehouse, where, place, say, key
+                con, file, name, original, tables, None if dry_run else outbox, warehouse, where, place, say
             )
-        for name, promise in linked(con, {n: (m.table, m.form, m.tables) for n, m in made.items()}).items():
-            made[name].promises.append(promise)
+        made = {name: made[name] for name in file.policy.tables}
+        linked_release.count(con, file, made, run, say)
+        if ledger:
+            say("counting the releases of the account")
+            run["account"] = ledger.count(con, made)
         for name, one in made.items():
             compare_with_last(con, one, last_release(con, name, previous, warehouse, where), run, bool(previous))
             run["warnings"] += one.warnings
@@ -188,18 +207,37 @@ def released(
         run["warnings"] += keys.warnings(file)  # in no report: it is for whoever has the key
         if not dry_run:
             outbox.write(where.record, record.text(run))
-            outbox.publish(warehouse.commit if where.tables else None)
+            outbox.publish(_commit(where, warehouse, ledger), is_undone=not where.tables)
             if where.refusal:
                 where.refusal.unlink(missing_ok=True)
     return run
 
 
-def _outbox(where: Places, warehouse: Warehouse, read: Originals, dry_run: bool) -> Outbox:
+def _outbox(
+    where: Places, warehouse: Warehouse, ledger: account.JobAccount | None, read: Originals, dry_run: bool
+) -> Outbox:
     """Make the outbox of a run, which a dry run puts nothing into."""
     if dry_run:
         return Outbox([])
     only_read = [where.plan] if where.plan and where.plan not in where.written else []
-    return Outbox(where.written, warehouse.has, read.refuse, only_read=only_read)
+
+    def is_committed(mark: str) -> bool:
+        return (ledger is None or ledger.has(mark)) and (warehouse.has(mark) if where.tables else ledger is not None)
+
+    return Outbox(where.written, is_committed, read.refuse, only_read=only_read)
+
+
+def _commit(where: Places, warehouse: Warehouse, ledger: account.JobAccount | None) -> Callable[[str], None] | None:
+    """Return what makes a decided release final: the entry into the account first, since it must not be missing."""
+    if ledger is None:
+        return warehouse.commit if where.tables else None
+
+    def commit(mark: str) -> None:
+        ledger.commit(mark)
+        if where.tables:
+            warehouse.commit(mark)
+
+    return commit
 
 
 def _page(con: sql.Connection, run: Record, tables: Mapping[str, Tables], *, has_plan: bool) -> str:

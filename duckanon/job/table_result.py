@@ -17,7 +17,7 @@ from duckanon.job.keys import Secret
 from duckanon.job.places import Outbox, Places
 from duckanon.job.policy import Table, source_format
 from duckanon.job.policy_file import PolicyFile
-from duckanon.job.promises import Promise, Tables, linking
+from duckanon.job.promises import Promise, Tables
 from duckanon.job.readback import Shape
 from duckanon.job.warehouse import Warehouse
 
@@ -86,18 +86,22 @@ def release_table(
     say: Callable[[str], None],
     key: Secret | None = None,
 ) -> TableResult:
-    """Release a table, write it beside its target (without an outbox: a dry run), read it back, count its promises."""
+    """Release a table, write it beside its target (without an outbox: a dry run), read it back, count its promises.
+
+    Tables of events were released together before.
+    """
     table = file.policy.tables[name]
     warehouse.refuse_sources(original.relations)
-    backend = backends.choose_backend(table, original.row_count, place, where.plan)
-    say(f"{table.method.name} of {original.row_count} rows of {name}{backend.words}")
-    with refusals.translate_errors(file, name):
-        by_parts = backends.release(con, table, tables, backend, place.folder) if backend.is_by_parts else None
-        if table.method.makes_cells:
-            if place.memory:
-                backends.widen(con, place.memory)
-            _tabulate(con, file, name, tables, where, key)
-        planned = None if by_parts or table.method.makes_cells else _release(con, table, tables, where.plan, place)
+    backend, by_parts, planned = backends.Backend(place.memory), None, None
+    if not table.is_linked:
+        backend = backends.choose_backend(table, original.row_count, place, where.plan)
+        say(f"{table.method.name} of {original.row_count} rows of {name}{backend.words}")
+        with refusals.translate_errors(file, name):
+            by_parts = backends.release(con, table, tables, backend, place.folder) if backend.is_by_parts else None
+            if table.method.makes_cells:
+                _tabulate(con, file, name, tables, where, place, key)
+            elif not by_parts:
+                planned = _release(con, table, tables, where.plan, place)
     if planned and where.plan and outbox and not planned.is_reused:
         plans.write(con, outbox.beside(where.plan))
     form = readback.shape(con, name, table, tables.released)
@@ -140,9 +144,17 @@ def release_table(
 
 
 def _tabulate(
-    con: sql.Connection, file: PolicyFile, name: str, tables: Tables, where: Places, key: Secret | None
+    con: sql.Connection,
+    file: PolicyFile,
+    name: str,
+    tables: Tables,
+    where: Places,
+    place: backends.Storage,
+    key: Secret | None,
 ) -> None:
     """Make an aggregate table, with what was given away before in mind."""
+    if place.memory:
+        backends.widen(con, place.memory)
     table = file.policy.tables[name]
     given, previous = getattr(table.method, "previous", None), None
     if given is not None:
@@ -189,7 +201,7 @@ def _compared(
         present = {row[0] for row in con.execute(f"DESCRIBE {rows}").fetchall()}
         if not set(form.classes) <= present:
             return None
-        person = next(iter(linking(table)), None)
+        person = next(iter(methods.linking(table)), None)
         person = person if person in present else None
         size = f"count(DISTINCT {sql.name('whose')})" if person else "count(*)"
         columns = ", ".join(f"{sql.name(name)}::VARCHAR AS c{place}" for place, name in enumerate(form.classes))

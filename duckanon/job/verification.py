@@ -11,8 +11,10 @@ import duckdb
 
 from duckanon._bridge import sql
 from duckanon._core.common.release_record import PromiseEntry, Record, TableEntry
+from duckanon._methods.linked.declared import RELEASE_LINKED, ROW_COUNT
 from duckanon.job import aggregates
 from duckanon.job.errors import FileProblem
+from duckanon.job.linked_counts import LinkedPart, LinkedTables
 from duckanon.job.policy import format_of
 from duckanon.job.promises import linked_size
 from duckanon.job.sources import hash_of
@@ -55,7 +57,21 @@ class _Release:
     @property
     def classes(self) -> list[str]:
         """The columns of the file that make classes."""
-        return [name for column in self.with_role("quasi_identifier") for name in self.in_file(column)]
+        names = self.with_role("quasi_identifier")
+        names += [ROW_COUNT] if self.entry["method"]["parameters"].get("counts") else []
+        return [name for column in names for name in self.in_file(column)]
+
+    @property
+    def known(self) -> int | None:
+        """How many of its events somebody may know; None where it is no table of events."""
+        found: int | None = self.entry["method"]["parameters"].get("known")
+        return found if self.entry["method"]["name"] == RELEASE_LINKED.name else None
+
+    @property
+    def linking(self) -> list[str]:
+        """The columns of the file by which rows of one person are found, here and in other files."""
+        columns = [self.person] if self.person else self.with_role("pseudonym")
+        return [name for column in columns for name in self.in_file(column)]
 
     @property
     def person(self) -> str | None:
@@ -97,6 +113,7 @@ def verify(con: sql.Connection, record: Record, files: list[Path]) -> list[Findi
         findings += _of_file(release)
     missing = [entry["name"] for entry in record["tables"] if entry not in [one.entry for one in releases]]
     findings += _linked(con, releases, missing)
+    findings += _known_events(con, releases, missing)
     findings += [Finding(name, "file", "unknown", "the file was not given") for name in missing]
     return findings
 
@@ -141,7 +158,7 @@ def _of_file(release: _Release) -> Iterator[Finding]:
     words = f"the file has {', '.join(dropped)}, which the record calls dropped" if dropped else "none is in the file"
     yield Finding(name, "dropped columns", "differs" if dropped else "confirmed", words)
     for promise in entry["promises"]:
-        if promise["name"] != "linked_k":
+        if not _is_of_all_tables(promise):
             yield _promised(release, promise)
 
 
@@ -165,9 +182,9 @@ def _promised(release: _Release, promise: PromiseEntry) -> Finding:
     elif kind in ("l", "t", "recursive l") and release.in_file(column):
         query = _spread_query(release, kind, column, promise)
     else:
-        return Finding(
-            table, name, "unknown", "it compares the release with the original, which the file does not hold"
-        )
+        needs = "it counts all releases of an account" if kind.startswith("joint") or name == "joint_k" else None
+        needs = needs or "it compares the release with the original"
+        return Finding(table, name, "unknown", f"{needs}, which the file does not hold")
     if not release.classes:
         return Finding(table, name, "unknown", "the file has none of the columns that make classes")
     measured = release.measured(query)
@@ -238,16 +255,48 @@ def _linked(con: sql.Connection, releases: list[_Release], missing: list[str]) -
         for promise in one.entry["promises"]
         if promise["name"] == "linked_k"
     }
-    parts: list[tuple[str, str, list[str]]] = []
-    for one in releases:
-        linking = [one.person] if one.person else one.with_role("pseudonym")
-        parts += [(one.rows, name, one.classes) for column in linking for name in one.in_file(column)]
+    parts = [(one.rows, name, one.classes) for one in releases if one.known is None for name in one.linking]
     for name, value in recorded.items():
         if missing:
             words = f"it is counted over all tables, and the file of {', '.join(missing)} was not given"
             yield Finding(name, "linked_k", "unknown", words)
         else:
             yield _compared(name, "linked_k", linked_size(con, parts), value)
+
+
+def _is_of_all_tables(promise: PromiseEntry) -> bool:
+    return promise["name"] in ("linked_k", "known_events") or promise["name"].startswith("max_confidence of ")
+
+
+def _known_events(con: sql.Connection, releases: list[_Release], missing: list[str]) -> Iterator[Finding]:
+    """Count again who holds any known events of a person, and how sure a sensitive value is then."""
+    parts = [
+        LinkedPart(
+            one.entry["name"],
+            one.rows,
+            name,
+            one.classes,
+            one.known,
+            [found for column in one.with_role("sensitive") for found in one.in_file(column)],
+        )
+        for one in releases
+        for name in one.linking
+    ]
+    tables: LinkedTables | None = None
+    counted: dict[str, float] = {}
+    for one in releases:
+        for promise in one.entry["promises"]:
+            name, _, column = promise["name"].partition(" of ")
+            if name not in ("known_events", "max_confidence"):
+                continue
+            if missing:
+                words = f"it is counted over all tables, and the file of {', '.join(missing)} was not given"
+                yield Finding(one.entry["name"], promise["name"], "unknown", words)
+                continue
+            tables = tables or LinkedTables(con, parts)
+            if promise["name"] not in counted:  # the same for all tables
+                counted[promise["name"]] = tables.confidence(column) if column else tables.smallest()
+            yield _compared(one.entry["name"], promise["name"], counted[promise["name"]], promise["measured"])
 
 
 def summary(findings: list[Finding]) -> str:

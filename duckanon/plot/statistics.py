@@ -11,11 +11,14 @@ from duckanon.plot import style
 from duckanon.plot.assessment import shaded_cell, square_axes
 from duckanon.plot.reading import rows_of
 
-_MOST_COLUMNS = 10
+_MOST_WRITTEN = 10  # columns up to which the numbers stand in the cells
+_MOST_COLUMNS = 40
 
 
 def correlations(relation: Any) -> Figure:
     """Draw correlations of `anon.utility` as a square: above the diagonal the original's, below it the release's.
+
+    Of more than ten columns the cells are shaded only; the first 40 columns are drawn.
 
     Args:
         relation: Rows of `anon.utility`, of which those of the statistic `correlation` are drawn.
@@ -26,7 +29,8 @@ def correlations(relation: Any) -> Figure:
     if not names:
         raise ValueError("duckanon.plot.correlations: relation must have correlations; got none.")
     names = names[:_MOST_COLUMNS]
-    figure, (axes,) = style.new_figure(1.1 + 0.44 * len(names))
+    is_written = len(names) <= _MOST_WRITTEN
+    figure, (axes,) = style.new_figure(1.1 + (0.44 * len(names) if is_written else 4.4))
     for row in rows:
         if row["column_name"] in names and row["other_column"] in names:
             low, high = sorted((names.index(row["column_name"]), names.index(row["other_column"])))
@@ -35,8 +39,12 @@ def correlations(relation: Any) -> Figure:
                 (low, high, row["released"], style.RELEASED),
             ):
                 known = value is not None and np.isfinite(value)
-                shaded_cell(axes, column, line, abs(value) if known else 0, f"{value:.2f}" if known else "–", colour)
+                text = (f"{value:.2f}" if known else "–") if is_written else ""
+                shaded_cell(axes, column, line, abs(value) if known else 0, text, colour)
     square_axes(axes, names)
+    if not is_written:
+        axes.tick_params(labelsize=max(style.SMALL * 20 / len(names), 5.0) if len(names) > 20 else style.SMALL)
+        axes.tick_params(axis="x", rotation=90)
     axes.plot([], [], "s", color=style.ORIGINAL, label="original, above the diagonal")
     axes.plot([], [], "s", color=style.RELEASED, label="released, below it")
     style.legend(figure, 1)

@@ -9,6 +9,7 @@ import duckdb
 
 from duckanon._core.common.release_record import TableEntry
 from duckanon.plot.assessment import BAND_STARTS, band_name
+from duckanon.report.coarseness import coarseness
 from duckanon.report.safe import rounded, significant, step_for
 from duckanon.report.tables import NEW_RECORDS, Pair, comparable, literal, name_list, sampled, utility_query
 
@@ -38,7 +39,8 @@ def measured(
         hierarchies: Names of tables with hierarchies, by column, for methods that release their labels.
 
     Returns:
-        `classes`, `risk`, `narrowing`, `prediction` and `utility`; None for parts that this kind of release lacks.
+        `classes`, `risk`, `coarseness`, `narrowing`, `prediction` and `utility`; None for parts that this kind of
+        release lacks.
     """
     pair = Pair(con, original, released, table, hierarchies or {})
     people = int(table.get("people") or table.get("rows") or pair.count(original))
@@ -50,6 +52,7 @@ def measured(
         "step": step,
         "classes": classes and {key: classes[key] for key in ("columns", "before", "after")},
         "risk": classes and classes["risk"],
+        "coarseness": coarseness(pair) if is_there else [],
         "narrowing": _narrowing(pair, columns, plan) if classes and classes["after"] else [],
         "prediction": _prediction(pair, reference, step) if reference and is_there else None,
         "utility": _utility(pair) if is_there else None,

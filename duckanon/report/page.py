@@ -15,11 +15,13 @@ from markupsafe import Markup
 
 from duckanon.report.pictures import Figure
 from duckanon.report.safe import is_small, promised_k, significant
+from duckanon.report.signing import Signing
 from duckanon.report.tables import NEW_RECORDS, role_of
 from duckanon.report.words import MEASURES, PARAMETERS, PROMISES, ROLES, STATISTICS
 
 _SECRET = re.compile(r"seed|key|salt|secret|password|token", re.IGNORECASE)  # parameters that a report never shows
-_PARTS = ("classes", "risk", "narrowing", "prediction", "utility")
+_MOST_CORRELATIONS = 10
+_PARTS = ("classes", "risk", "coarseness", "narrowing", "prediction", "utility")
 
 
 def html(record: Mapping[str, Any], figures: Mapping[str, Sequence[Figure]]) -> str:
@@ -41,8 +43,9 @@ def html(record: Mapping[str, Any], figures: Mapping[str, Sequence[Figure]]) -> 
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    record = {"warnings": [], **record, "tables": [_completed(table) for table in record["tables"]]}
+    record = {"warnings": [], "linked": None, **record, "tables": [_completed(table) for table in record["tables"]]}
     page = _Page(record)
+    signing = Signing(record, page.number, page.measured)
     return environment.get_template("report.html.j2").render(
         record=record,
         figures={name: [(figure, Markup(figure.svg)) for figure in of] for name, of in figures.items()},
@@ -53,10 +56,13 @@ def html(record: Mapping[str, Any], figures: Mapping[str, Sequence[Figure]]) -> 
         few_left_out=page.few_left_out,
         originals=page.originals,
         broken=page.broken(),
-        caveats=page.caveats(),
+        caveats=signing.caveats(),
+        signing=signing,
+        noun=_noun,
         kept=sum(promise["passed"] is True for table in record["tables"] for promise in table.get("promises", [])),
         k_of=promised_k,
         new_records=NEW_RECORDS,
+        largest=_largest_differences,
         role=lambda column: ROLES.get(role_of(column), str(column.get("role", ""))),
         place=_place,
         parameters=_parameters,
@@ -123,34 +129,6 @@ class _Page:
             if promise["passed"] is not True
         ]
 
-    def caveats(self) -> list[Markup]:
-        """Say what lies below what was promised without breaking a promise.
-
-        Columns that the policy declares free may leave fewer than k people, and people may be easier to find than
-        others who did not take part.
-        """
-        found = []
-        for place, table in enumerate(self._record["tables"]):
-            k = promised_k(table)
-            free = {column["name"] for column in table.get("columns", []) if role_of(column) == "free"}
-            for position, row in enumerate(table["measures"]["narrowing"] or []):
-                if row["kept"] in free and row["k"] < k:
-                    path = ("tables", place, "measures", "narrowing", position, "k")
-                    people = self.number(*path, form="count") + (" person" if row["k"] == 1 else " people")
-                    found.append(
-                        Markup(
-                            "{}: who knows a person's <strong>{}</strong> too, which the policy declares free, finds "
-                            "as few as {}; k is {}."
-                        ).format(table["name"], row["kept"], people, k)
-                    )
-            failed = [row["measure"] for row in table["measures"]["prediction"] or [] if not row["passed"]]
-            if failed:
-                names = ", ".join(MEASURES.get(measure, measure) for measure in failed)
-                found.append(
-                    Markup("{}: not shown to be as safe as not taking part ({}).").format(table["name"], names)
-                )
-        return found
-
 
 def _completed(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return a table's entry with None for missing parts, such as the output of a dry run."""
@@ -206,6 +184,20 @@ def _parameters(table: Mapping[str, Any]) -> list[tuple[str, str]]:
         for name, value in given.items()
         if not _SECRET.search(name) and _is_plain(value)
     ]
+
+
+def _noun(count: int | None, one: str, several: str) -> str:
+    return one if count == 1 else several
+
+
+def _largest_differences(correlations: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Return the places of the ten correlations that changed most, the largest change first."""
+
+    def change(position: int) -> float:
+        row = correlations[position]
+        return -abs(float(row["original"] or 0) - float(row["released"] or 0))
+
+    return sorted(range(len(correlations)), key=change)[:_MOST_CORRELATIONS]
 
 
 def _is_plain(value: Any) -> bool:

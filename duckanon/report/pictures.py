@@ -26,7 +26,7 @@ from duckanon.report.tables import Pair, comparable, literal, name_list, sampled
 _ATTACKED = 1_000
 _CURVE_POINTS = 19  # of a curve in a report: every twentieth part of the people
 _MOST_COLUMNS = 9
-_COLUMNS_A_PICTURE = 3  # of distributions: a picture fits on a printed page
+_COLUMNS_A_PICTURE = 2  # of distributions: two rows of pictures fit on a printed page
 _DISTRIBUTIONS = "Distributions before and after"
 _COMPONENTS = "Kernel components in pairs"
 _PREDICTION = "How near released records come to people"

@@ -20,6 +20,8 @@ PROMISES = {
     "l": "different sensitive values among them",
     "t": "distance between the sensitive values of a class and of the table",
     "open_cells": "hidden cells that a reader can compute",
+    "linked_k": "people whose rows in all tables look the same",
+    "known_events": "people who share any known events of a person",
     "suppressed": "rows suppressed",
     "max_suppressed_fraction": "rows suppressed",
     "correlation": "largest change of a correlation",
@@ -54,8 +56,18 @@ PARAMETERS = {
     "l": "different sensitive values in a class (l)",
     "t": "largest distance of a class's sensitive values (t)",
     "max_suppressed_fraction": "share of the rows that may be suppressed",
+    "known": "events of a person that somebody may know",
+    "max_confidence": "largest share of one sensitive value among people who share known events",
     "tolerance": "tolerance",
     "cluster_size": "records in a cluster",
     "population": "people in the population",
     "beta": "share of people who may share their values with fewer than k people in the population",
+}
+
+TERMS = {
+    "recipient": "Recipient",
+    "purpose": "Purpose",
+    "legal_basis": "Legal basis",
+    "valid_until": "Valid until",
+    "reviewers": "Reviewers",
 }

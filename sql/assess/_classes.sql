@@ -13,9 +13,12 @@
 CREATE OR REPLACE MACRO anon._classes(
     caller, tbl, cols, nulls, person := NULL, is_open := false, alpha := NULL
 ) AS TABLE
-WITH _duckanon_by_rows AS (
-    SELECT COLUMNS(cols), count(*) AS _duckanon_size, count(*) AS _duckanon_rows, NULL::UBIGINT AS _duckanon_anyone
+WITH _duckanon_checked AS NOT MATERIALIZED (
     FROM query_table(anon._checked_groups(caller, tbl, cols, nulls))
+), _duckanon_by_rows AS (
+    SELECT COLUMNS(cols), count(*) AS _duckanon_size, count(*) AS _duckanon_rows, NULL::UBIGINT AS _duckanon_anyone
+    FROM query_table(CASE WHEN anon._is_plain_call(tbl, cols, nulls) THEN CAST(tbl AS VARCHAR)
+                          ELSE '_duckanon_checked' END)
     WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL) AND anon._uncollated(caller, COLUMNS(cols))
     GROUP BY ALL
 ), _duckanon_by_people AS (        -- as fast as count(DISTINCT person), and it counts the rows too

@@ -6,8 +6,7 @@
 --     member  the 64-bit hash of the person's value, NULL where it is NULL and without `person`
 --     size    how many rows
 CREATE OR REPLACE MACRO anon._sensitive_members(caller, tbl, cols, sensitive, nulls, person) AS TABLE
-WITH _duckanon_source AS NOT MATERIALIZED (
-    SELECT *, NULL::UBIGINT AS _duckanon_none
+WITH _duckanon_checked AS NOT MATERIALIZED (
     FROM query_table(anon._checked_person(caller, person, cols,
              CASE WHEN lower(CAST(person AS VARCHAR)) = lower(CAST(sensitive AS VARCHAR))
                        THEN error(caller || ': person must not be the sensitive column; got '
@@ -17,6 +16,12 @@ WITH _duckanon_source AS NOT MATERIALIZED (
                                      THEN error(caller || ': sensitive must not be one of cols; got '
                                                 || CAST(sensitive AS VARCHAR) || '.')
                                 ELSE anon._checked_groups(caller, tbl, cols, nulls) END) END))
+), _duckanon_source AS NOT MATERIALIZED (
+    SELECT *, NULL::UBIGINT AS _duckanon_none
+    FROM query_table(CASE WHEN person IS NULL AND typeof(sensitive) = 'VARCHAR'
+                               AND anon._is_plain_call(tbl, cols, nulls)
+                               AND NOT coalesce(anon._is_among(CAST(sensitive AS VARCHAR), cols), true)
+                          THEN CAST(tbl AS VARCHAR) ELSE '_duckanon_checked' END)
 )
 SELECT hash(*COLUMNS(cols)) AS class,
        CASE WHEN anon._uncollated(caller, COLUMNS([sensitive])) THEN COLUMNS([sensitive]) END AS value,

@@ -3,10 +3,15 @@
 --     nulls, alpha, person  as in anon.k_anonymity
 -- test: tests/assess/class_sizes.test
 CREATE OR REPLACE MACRO anon.class_sizes(tbl, cols, nulls := 'value', person := NULL, alpha := 1) AS TABLE
-WITH _sizes AS (
-    SELECT _duckanon_size AS size, _duckanon_rows AS row_count
+WITH _duckanon_plain AS (
+    FROM anon._classes('anon.class_sizes', tbl, cols, 'value')
+), _duckanon_checked AS (
     FROM anon._classes('anon.class_sizes', tbl, cols, nulls, person := person, alpha := alpha,
                        is_open := anon._checked_nulls('anon.class_sizes', nulls, alpha, person) = 'any')
+), _sizes AS (
+    SELECT _duckanon_size AS size, _duckanon_rows AS row_count
+    FROM query_table(CASE WHEN anon._is_default(nulls, person, alpha) THEN '_duckanon_plain'
+                          ELSE '_duckanon_checked' END)
 )
 SELECT size AS class_size, count(*) AS classes, sum(row_count)::BIGINT AS "rows",
        sum(sum(row_count)) OVER (ORDER BY size ASC NULLS LAST) / sum(sum(row_count)) OVER () AS cumulative_fraction

@@ -30,20 +30,25 @@ WITH _duckanon_members AS MATERIALIZED (
 ), _duckanon_rows AS (
     SELECT false AS is_linked, _duckanon_size AS size, _duckanon_rows AS row_count
     FROM anon._classes('anon.k_anonymity', tbl, cols, nulls, is_open := nulls = 'any', alpha := alpha)
+), _duckanon_plain AS (
+    SELECT false AS is_linked, _duckanon_size AS size, _duckanon_rows AS row_count
+    FROM anon._classes('anon.k_anonymity', tbl, cols, 'value')
+), _duckanon_checked AS (
+    FROM query_table(CASE WHEN anon._checked_nulls('anon.k_anonymity', nulls, alpha, person) IS NOT NULL
+                               AND person IS NULL THEN '_duckanon_rows' ELSE '_duckanon_people' END)
 )
 SELECT min(size) FILTER (NOT is_linked) AS k,
        count(*) FILTER (NOT is_linked) AS classes, sum(row_count)::BIGINT AS "rows",
        count(*) FILTER (size = 1 AND NOT is_linked) AS singletons,
-       coalesce(sum(row_count) FILTER (size < 2), 0)::BIGINT AS rows_under_2,
-       coalesce(sum(row_count) FILTER (size < 3), 0)::BIGINT AS rows_under_3,
-       coalesce(sum(row_count) FILTER (size < 5), 0)::BIGINT AS rows_under_5,
-       coalesce(sum(row_count) FILTER (size < 10), 0)::BIGINT AS rows_under_10,
-       coalesce(sum(row_count) FILTER (size < 20), 0)::BIGINT AS rows_under_20,
+       sum(CASE WHEN size < 2 THEN row_count ELSE 0 END)::BIGINT AS rows_under_2,
+       sum(CASE WHEN size < 3 THEN row_count ELSE 0 END)::BIGINT AS rows_under_3,
+       sum(CASE WHEN size < 5 THEN row_count ELSE 0 END)::BIGINT AS rows_under_5,
+       sum(CASE WHEN size < 10 THEN row_count ELSE 0 END)::BIGINT AS rows_under_10,
+       sum(CASE WHEN size < 20 THEN row_count ELSE 0 END)::BIGINT AS rows_under_20,
        CASE WHEN person IS NULL THEN sum(row_count) ELSE coalesce(sum(size) FILTER (is_linked), 0) END::BIGINT
            AS people,
        CASE WHEN person IS NULL THEN min(size) ELSE coalesce(min(size) FILTER (is_linked), 0) END AS linked_k
-FROM query_table(CASE WHEN anon._checked_nulls('anon.k_anonymity', nulls, alpha, person) IS NOT NULL
-                           AND person IS NULL THEN '_duckanon_rows' ELSE '_duckanon_people' END)
+FROM query_table(CASE WHEN anon._is_default(nulls, person, alpha) THEN '_duckanon_plain' ELSE '_duckanon_checked' END)
 HAVING anon._checked_rows('anon.k_anonymity', count(*), true);
 COMMENT ON MACRO TABLE anon.k_anonymity IS
     'The k of a table: its smallest class, and how many rows are in classes under 2, 3, 5, 10 and 20.';

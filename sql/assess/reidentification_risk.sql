@@ -26,13 +26,10 @@ CREATE OR REPLACE MACRO anon.reidentification_risk(
 ) AS TABLE
 WITH _duckanon_by_rows AS (
     SELECT _duckanon_size AS class_size, sum(_duckanon_size)::BIGINT AS people, sum(_duckanon_size)::BIGINT AS row_count
-    FROM anon._classes('anon.reidentification_risk',
-                       anon._checked_fraction('anon.reidentification_risk', 'threshold', threshold, tbl), cols, nulls)
+    FROM anon._classes('anon.reidentification_risk', tbl, cols, nulls)
     GROUP BY _duckanon_size
 ), _duckanon_members AS MATERIALIZED (
-    FROM anon._hashed_members('anon.reidentification_risk',
-                              anon._checked_fraction('anon.reidentification_risk', 'threshold', threshold, tbl), cols,
-                              nulls, person)
+    FROM anon._hashed_members('anon.reidentification_risk', tbl, cols, nulls, person)
 ), _duckanon_hashed AS MATERIALIZED (
     SELECT class, count(member) AS class_size, sum(row_count) AS row_count FROM _duckanon_members GROUP BY class
 ), _duckanon_by_people AS (                             -- people count where they have no smaller class
@@ -43,7 +40,8 @@ WITH _duckanon_by_rows AS (
           SELECT class_size, 0, sum(row_count) FROM _duckanon_hashed GROUP BY class_size)
     GROUP BY class_size
 ), _sizes AS MATERIALIZED (
-    FROM query_table(CASE WHEN person IS NULL THEN '_duckanon_by_rows' ELSE '_duckanon_by_people' END)
+    FROM query_table(anon._checked_fraction('anon.reidentification_risk', 'threshold', threshold,
+                         CASE WHEN person IS NULL THEN '_duckanon_by_rows' ELSE '_duckanon_by_people' END))
 ), _universe AS (
     SELECT everybody / anon._checked_people('anon.reidentification_risk',
                            CASE WHEN typeof(population) <> 'VARCHAR' THEN population END, all_rows, everybody, person)
@@ -54,6 +52,11 @@ WITH _duckanon_by_rows AS (
     SELECT unnest(['prosecutor', 'journalist']) AS attacker, people AS size_rows, row_count, false AS is_nobody,
            unnest([1 / greatest(class_size, 1), anon._expected_risk(greatest(class_size, 1), sampled)]) AS risk
     FROM _universe LEFT JOIN _sizes ON true
+), _own_risks AS (                                      -- the table is its own population
+    SELECT unnest(['prosecutor', 'journalist']) AS attacker, people AS size_rows, row_count, false AS is_nobody,
+           1 / greatest(class_size, 1) AS risk
+    FROM _universe LEFT JOIN _sizes ON true
+    WHERE sampled IS NOT NULL
 ), _among_members AS MATERIALIZED (
     FROM anon._population_members('anon.reidentification_risk', tbl, cols, population, nulls, person)
 ), _among_classes AS MATERIALIZED (                     -- a class has at least as many people there as in the table
@@ -72,7 +75,8 @@ WITH _duckanon_by_rows AS (
     UNION ALL
     SELECT 'journalist', sum(people)::BIGINT, sum(row_count)::BIGINT, false, risk FROM _among_people GROUP BY risk
 ), _risks AS (                                          -- only one of them is bound
-    FROM query_table(CASE WHEN typeof(population) = 'VARCHAR' THEN '_counted_risks' ELSE '_expected_risks' END)
+    FROM query_table(CASE WHEN population IS NULL THEN '_own_risks'
+                          WHEN typeof(population) = 'VARCHAR' THEN '_counted_risks' ELSE '_expected_risks' END)
 ), _rows_at_risk AS (
     SELECT attacker, coalesce(sum(row_count) FILTER (risk > threshold), 0)::BIGINT AS class_rows
     FROM _risks GROUP BY attacker

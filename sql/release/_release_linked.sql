@@ -6,6 +6,9 @@ CREATE OR REPLACE MACRO anon._release_linked(
     max_confidence, max_suppressed_fraction, seed
 ) AS TABLE
 WITH _duckanon_rows AS NOT MATERIALIZED (
+    SELECT COLUMNS(_anon_choose(*, 'anon.release_linked', 'any of the tables',
+                                {'result': 'table_name', 'cols': cols, 'person': person, 'class': class, 'keep': keep,
+                                 'sensitive': sensitive}))
     FROM query(list_transform([list_concat(tables, CASE WHEN people IS NULL THEN [] ELSE [people] END)], lambda those:
         anon._table_calls('_linked_rows', those, list_transform(those, lambda one:
             ', ' || anon._quoted_list(list_concat(list_concat(list_concat([person], cols), coalesce(class, [])),

@@ -1,45 +1,76 @@
-"""`python -m tests.bench [--only WORD] [--largest ROWS]`: runs the benchmarks and prints their table."""
+"""`python -m tests.bench [--only WORD] [--largest ROWS] [--record]`: runs the benchmarks and prints their table.
+
+Names each ratio that became worse than the recorded one, and then ends with the exit code 1.
+"""
 
 from __future__ import annotations
 
 import argparse
 import importlib
+import json
 import os
 import sys
 from pathlib import Path
 
-from tests.bench import harness
+from tests.bench import harness, recorded
 
 
 def modules() -> list[str]:
+    """Return the names of the modules with tasks."""
     return sorted(path.stem for path in Path(__file__).parent.glob("bench_*.py"))
 
 
 def tasks_of(module: str) -> list[harness.Task]:
+    """Return the tasks of a module."""
     return list(importlib.import_module(f"tests.bench.{module}").TASKS)
 
 
-def main() -> None:
+def run_unless_worse(module: str, task: harness.Task, size: int) -> harness.Result:
+    """Measure a task, and once more if it seems to have become worse; return the better result."""
+    result = harness.run(module, task, size)
+    if recorded.slower([result], recorded.recorded_ratios()):
+        result = min(result, harness.run(module, task, size), key=lambda one: one.ratio)
+    print(recorded.table_line(result).strip("| "), file=sys.stderr, flush=True)
+    return result
+
+
+def main() -> int:
+    """Run the tasks that were chosen; return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="tasks whose name contains this")
     parser.add_argument("--largest", type=float, default=float("inf"), help="leave out sizes above this")
+    parser.add_argument("--record", action="store_true", help="write the results into tests/bench/README.md")
     parser.add_argument("--json", type=Path, default=harness.ROOT / "build" / "bench.json")
     parser.add_argument("--worker", nargs=4, metavar=("MODULE", "TASK", "SIDE", "ROWS"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.worker:
         module, name, side, size = options.worker
-        harness.measure_here(next(task for task in tasks_of(module) if task.name == name), side, int(size))
+        task = next(task for task in tasks_of(module) if task.name == name)
+        print(json.dumps(harness.measure(task, side, task.prepare(int(size)))), flush=True)
         os._exit(0)  # without taking apart what was measured
-    results = []
-    for module in modules():
-        for task in tasks_of(module):
-            for size in task.sizes:
-                if options.only in task.name and size <= options.largest:
-                    results.append(harness.run(module, task, size))
-                    print("  ".join(harness.table_line(results[-1])), file=sys.stderr, flush=True)
-    print(harness.markdown(results))
+    results = [
+        run_unless_worse(module, task, size)
+        for module in modules()
+        for task in tasks_of(module)
+        for size in task.sizes
+        if options.only in task.name and size <= options.largest
+    ]
+    ratios = recorded.recorded_ratios()
+    print(recorded.table([recorded.table_line(result) for result in results]))
     harness.save(results, options.json)
     print(f"as JSON: {options.json}")
+    if options.record:
+        recorded.README.write_text(
+            recorded.record(results, recorded.README.read_text(encoding="utf-8")), encoding="utf-8"
+        )
+        return 0
+    worse = recorded.slower(results, ratios)
+    for result in worse:
+        was = ratios[result.task, result.rows]
+        print(f"worse: {result.task}, {result.rows:,} rows: {result.ratio} times {result.other_is}, recorded {was}")
+    print(f"{len(worse)} of {len(results)} ratios became worse by more than {recorded.WORSE}.")
+    return bool(worse)
 
 
-main()
+if __name__ == "__main__":
+    sys.exit(main())

@@ -42,17 +42,17 @@ def columns_of(con: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def identity(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute(f"CREATE TABLE o AS FROM anon._identity('t', {columns_of(con)})").fetchall()
+    con.execute(f"CREATE OR REPLACE TABLE o AS FROM anon._identity('t', {columns_of(con)})").fetchall()
 
 
 def swap(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute(f"CREATE TABLE o AS FROM anon.swap('t', {columns_of(con)})").fetchall()
+    con.execute(f"CREATE OR REPLACE TABLE o AS FROM anon.swap('t', {columns_of(con)})").fetchall()
 
 
 def fetch_and_write(con: duckdb.DuckDBPyConnection) -> None:
     fetched = con.execute("FROM t").fetchnumpy()
     con.register("fetched", fetched)
-    con.execute("CREATE TABLE o AS FROM fetched").fetchall()
+    con.execute("CREATE OR REPLACE TABLE o AS FROM fetched").fetchall()
 
 
 def fetch_permute_and_write(con: duckdb.DuckDBPyConnection) -> None:
@@ -62,7 +62,7 @@ def fetch_permute_and_write(con: duckdb.DuckDBPyConnection) -> None:
     fetched = con.execute("FROM t").fetchnumpy()
     permuted = {name: values[random.permutation(len(values))] for name, values in fetched.items()}
     con.register("permuted", permuted)
-    con.execute("CREATE TABLE o AS FROM permuted").fetchall()
+    con.execute("CREATE OR REPLACE TABLE o AS FROM permuted").fetchall()
 
 
 def attach_only(con: duckdb.DuckDBPyConnection) -> None:
@@ -73,7 +73,14 @@ SIZES = (10**5, 10**6, 10**7)
 FLOOR = "fetch to numpy, write back"
 TASKS = [
     Task(
-        "register a connection", [1], lambda _: duckdb.connect(), duckanon.register, attach_only, "ATTACH ':memory:'", 5
+        "register a connection",
+        [1],
+        lambda _: duckdb.connect(),
+        duckanon.register,
+        attach_only,
+        "ATTACH ':memory:'",
+        5,
+        once=True,
     ),
     Task("bridge, 10 doubles", SIZES, doubles, identity, fetch_and_write, FLOOR),
     Task("bridge, 10 mixed columns", SIZES, mixed, identity, fetch_and_write, FLOOR),

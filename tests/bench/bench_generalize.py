@@ -141,7 +141,6 @@ TASKS = [
             1,
         )
         for name, options in (
-            ("person", "person := 'patient'"),
             ("one column kept", "keep := ['cost']"),
             ("population", "population := 10_000_000"),
         )

@@ -47,7 +47,7 @@ def by_hand(table: str) -> str:
     same = " AND ".join(f"t.{name} IS NOT DISTINCT FROM g.{name}" for name in ACS)
     classes = f"(SELECT {', '.join(ACS)}, count(*) AS n FROM {table} GROUP BY ALL)"
     figures = "n, n * 20.0 AS people, 1 / n AS risk"
-    return f"CREATE TABLE o AS SELECT t.*, {figures} FROM {table} AS t JOIN {classes} AS g ON {same}"
+    return f"CREATE OR REPLACE TABLE o AS SELECT t.*, {figures} FROM {table} AS t JOIN {classes} AS g ON {same}"
 
 
 def drawn(rows: int) -> Connection:
@@ -68,7 +68,7 @@ def first_rows(rows: int) -> Connection:
     return con
 
 
-special = ask(f"CREATE TABLE o AS FROM anon.special_uniques('t', {ACS})")
+special = ask(f"CREATE OR REPLACE TABLE o AS FROM anon.special_uniques('t', {ACS})")
 every_set = group_by_each_set(ACS, len(ACS))
 TASKS = [
     Task("special_uniques, 8 columns", [100_000, 1_000_000], drawn, special, every_set, "GROUP BY each set", 1),
@@ -89,7 +89,7 @@ if find_data("acs_pums_2024_workers.parquet"):
             "individual_risk, ACS, 8 columns",
             [rows],
             acs,
-            ask(f"CREATE TABLE o AS FROM anon.individual_risk('t', {ACS}, population := 3e7)"),
+            ask(f"CREATE OR REPLACE TABLE o AS FROM anon.individual_risk('t', {ACS}, population := 3e7)"),
             ask(by_hand("t")),
             "GROUP BY and join",
         ),
@@ -97,7 +97,10 @@ if find_data("acs_pums_2024_workers.parquet"):
             "individual_risk, NULLs match, ACS, 8 columns",
             [rows],
             with_nulls,
-            ask(f"CREATE TABLE o AS FROM anon.individual_risk('holes', {ACS}, population := 3e7, nulls := 'any')"),
+            ask(
+                "CREATE OR REPLACE TABLE o AS "
+                f"FROM anon.individual_risk('holes', {ACS}, population := 3e7, nulls := 'any')"
+            ),
             ask(by_hand("holes")),
             "GROUP BY and join",
             1,

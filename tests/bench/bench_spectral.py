@@ -88,7 +88,7 @@ def fetch_swap_and_write(con: Connection) -> None:
     fetched = con.execute("FROM t").fetchnumpy()
     released = swapped(np.stack(list(fetched.values()), axis=1))
     con.register("released", dict(zip(fetched, released.T, strict=True)))
-    con.execute("CREATE TABLE o AS FROM released").fetchall()
+    con.execute("CREATE OR REPLACE TABLE o AS FROM released").fetchall()
 
 
 def release(call: str) -> Callable[[Connection], object]:

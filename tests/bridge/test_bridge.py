@@ -178,7 +178,7 @@ def test_swapping_is_uniform() -> None:
     check_uniform(lambda seed: tuple(zip(*swap(three, seed).to_pydict().values(), strict=True)))
 
 
-@pytest.mark.thorough
+@pytest.mark.study
 def test_swapping_is_uniform_through_the_bridge(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE three AS FROM (VALUES (1, 'a'), (2, 'b'), (3, 'c')) AS t(n, s)").fetchall()
     check_uniform(lambda seed: tuple(con.execute(f"FROM anon.swap('three', ['n', 's'], seed := {seed})").fetchall()))

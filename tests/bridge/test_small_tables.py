@@ -34,6 +34,7 @@ OF_COLUMNS = [
     "anon.data_shuffle('{t}', {c}, nulls := 'category')",
     "anon.delta_presence('{t}', {c}, '{t}')",
     "anon.detectability('{t}', '{t}', {c})",
+    "anon.dp_table('{t}', {c}, 1, delta := 1e-6, unaccounted := true)",
     "anon.generalization_loss('{t}', '{t}', {c})",
     "anon.contradictions('{t}', '{t}', {c}, k := 2)",
     "anon.generalize('{t}', {c}, 2)",

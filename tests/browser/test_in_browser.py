@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -126,6 +127,32 @@ def test_paper_is_white_and_shows_everything(show: Any, tmp_path: Path) -> None:
     assert (tmp_path / "report.pdf").stat().st_size > 20_000
     too_high = page.eval_on_selector_all("figure", "all => all.filter(one => one.offsetHeight > 980).length")
     assert too_high == 0  # of the 1,122 pixels of a page, less its margins
+
+
+@pytest.mark.parametrize("paper", ["A4", "Letter"])
+def test_a_survey_of_28_columns_is_signed_on_two_pages(show: Any, run: Any, tmp_path: Path, paper: str) -> None:
+    """And its annex has at most eight; nothing that stays together is so high that it leaves half a page empty."""
+    record, figures = json.loads(json.dumps(run[0])), run[1]
+    table = record["tables"][0]
+    more = [f"income_{number}" for number in range(28 - len(table["columns"]))]
+    table["columns"] += [{"name": name, "role": "free", "treatment": "released as it is"} for name in more]
+    table["measures"]["narrowing"] += [{"kept": name, "k": 1, "narrows": []} for name in more]
+    utility = table["measures"]["utility"]
+    utility["marginals"] += [{"column": name, "distance": 0.01} for name in more]
+    utility["correlations"] += [
+        {"column": one, "other": other, "original": 0.1, "released": 0.1}
+        for one in more
+        for other in more
+        if one < other
+    ]
+    page = show(688 if paper == "A4" else 710, html=report.html(record, figures))
+    page.pdf(path=str(tmp_path / "report.pdf"), format=paper)
+    assert len(re.findall(rb"/Type\s*/Page\b", (tmp_path / "report.pdf").read_bytes())) <= 2 + 8
+    page.emulate_media(media="print")
+    height = 1017 if paper == "A4" else 950  # of a sheet, less its margins
+    assert page.evaluate("document.querySelector('.annex').getBoundingClientRect().top + scrollY") <= 2 * height
+    heights = page.eval_on_selector_all("figure, .signatures, .verdict", "all => all.map(one => one.offsetHeight)")
+    assert max(heights) < height / 2
 
 
 def test_a_broken_promise_is_seen_without_scrolling(show: Any, run: Any) -> None:

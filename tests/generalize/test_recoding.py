@@ -432,7 +432,7 @@ def test_people_who_move_are_counted_where_they_are():
     assert recoding.columns[0].group_of_leaf.tolist() == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("tables", [5, pytest.param(200, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("tables", [5, pytest.param(200, marks=pytest.mark.study)])
 def test_close_to_the_optimum_on_tiny_tables(tables):
     gaps = []
     for seed in range(tables):

@@ -40,6 +40,48 @@ name = "suppress_cells"
 k = 10
 """
 
+LINKED_PEOPLE = 120
+
+LINKED_POLICY = """\
+[key]
+environment = "DUCKANON_TEST_KEY"
+
+[promises]
+k = 5
+max_suppressed_fraction = 0.1
+
+[method]
+name = "release_linked"
+
+[tables.patients]
+source = { path = "patients.parquet" }
+target = { path = "patients_out.parquet" }
+method = { name = "recode" }
+promises = { k = 30 }
+[tables.patients.columns]
+patient = { role = "person", pseudonym = true }
+age = "quasi_identifier"
+
+[tables.visits]
+source = { path = "visits.parquet" }
+target = { path = "visits_out.csv" }
+[tables.visits.columns]
+pid = { role = "person", pseudonym = true }
+ward = "quasi_identifier"
+day = "quasi_identifier"
+diagnosis = "sensitive"
+
+[tables.labs]
+source = { path = "labs.parquet" }
+target = { path = "labs_out.parquet" }
+promises = { known_events = 1 }
+[tables.labs.columns]
+patient = { role = "person", pseudonym = true }
+test = "quasi_identifier"
+taken = "drop"
+"""
+"""Tables of events that are released together, and the people they are about."""
+
 
 @pytest.fixture(scope="session")
 def database() -> Iterator[duckdb.DuckDBPyConnection]:
@@ -76,3 +118,21 @@ def changed(folder: Path, *replacements: tuple[str, str], name: str = "policy.to
     path = folder / name
     path.write_text(text, encoding="utf-8")
     return path
+
+
+@pytest.fixture
+def hospital(folder: Path, database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Make people with three visits and two lab results each."""
+    monkeypatch.setenv("DUCKANON_TEST_KEY", "a key of at least sixteen characters")
+    drawn = "(md5_number_lower(i || ' ' || j || '{}') % {})::INTEGER"
+    database.execute(f"""
+        COPY (SELECT i AS patient, 20 + {drawn.format("a", 60)} AS age
+              FROM range({LINKED_PEOPLE}) AS t(i), range(1) AS s(j)) TO 'patients.parquet';
+        COPY (SELECT i AS pid, ['eye', 'ear', 'skin'][1 + {drawn.format("w", 3)}] AS ward,
+                     DATE '2025-01-01' + {drawn.format("d", 365)} AS day, 'd' || {drawn.format("x", 6)} AS diagnosis
+              FROM range({LINKED_PEOPLE}) AS t(i), range(3) AS s(j)) TO 'visits.parquet';
+        COPY (SELECT i AS patient, ['iron', 'zinc'][1 + {drawn.format("t", 2)}] AS test,
+                     DATE '2025-01-01' + {drawn.format("d", 365)} AS taken
+              FROM range({LINKED_PEOPLE}) AS t(i), range(2) AS s(j)) TO 'labs.parquet'""").fetchall()
+    (folder / "policy.toml").write_text(LINKED_POLICY, encoding="utf-8")
+    return folder

@@ -16,8 +16,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from duckanon.cli.main import main
 from duckanon.job import release, sources
-from tests.job.conftest import changed
+from tests.job.conftest import LINKED_POLICY, changed
 
 ROWS = 20_000
 
@@ -89,6 +90,30 @@ def test_killed_jobs_leave_whole_releases(
     assert record["tables"][0]["output"]["sha256"] == sources.hash_of([folder / "release.csv"])
     assert record["tables"][0]["sha256"] == first["tables"][0]["sha256"]
     assert not list(folder.glob(".*"))
+
+
+@pytest.mark.thorough
+def test_killed_jobs_of_linked_tables_leave_all_files_of_one_run(
+    hospital: Path, jobs: subprocess.Popen[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where a record is, all three files are those that it names, and any two events are those of five people."""
+    (hospital / "key").write_text("a key of at least sixteen characters")
+    (hospital / "key").chmod(0o600)
+    policy = hospital / "policy.toml"
+    policy.write_text(LINKED_POLICY.replace('environment = "DUCKANON_TEST_KEY"', 'file = "key"'), encoding="utf-8")
+    begin = time.monotonic()
+    first = release(policy)
+    takes = time.monotonic() - begin
+    names = [table["output"]["path"] for table in first["tables"]]
+    draw = random.Random(3)
+    for _ in range(6):
+        kill_after(jobs, policy, draw.uniform(0.3, 1.2) * takes)
+        if (hospital / "patients_out.parquet.record.json").exists():
+            assert main(["verify", *names]) == 0
+            assert "visits: known_events: confirmed" in capsys.readouterr().out
+    release(policy)
+    assert main(["verify", *names]) == 0
+    assert not list(hospital.glob(".*"))
 
 
 @pytest.mark.thorough

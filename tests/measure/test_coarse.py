@@ -263,7 +263,7 @@ def test_singling_out_by_cells(people: duckdb.DuckDBPyConnection) -> None:
     assert (crowd["multivariate"][2] or 0) < 0.2
 
 
-@pytest.mark.thorough
+@pytest.mark.study
 def test_one_map_for_all_families(people: duckdb.DuckDBPyConnection) -> None:
     columns = "['age', 'bmi']"
     people.execute(f"CREATE OR REPLACE TABLE labels AS FROM anon.generalize('original', {columns}, 5)").fetchall()

@@ -152,7 +152,9 @@ def broken(members: pa.Table, others: pa.Table, released: pa.Table, codes: list[
     of_release, of_others = (
         {
             row["rule"]: row["broken_fraction"] or 0.0
-            for row in contradictions(members, table, k=10, special="auto", categories=codes).to_pylist()
+            for row in contradictions(
+                members, table, k=10, person=None, order_by=None, special="auto", categories=codes
+            ).to_pylist()
         }
         for table in (released, others)
     )

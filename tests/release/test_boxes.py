@@ -214,7 +214,7 @@ def test_extreme_values():
     assert disjoint(boxes)
 
 
-@pytest.mark.thorough
+@pytest.mark.study
 @pytest.mark.parametrize("rows", [200, 300])
 def test_thorough_is_never_worse_and_repeatable(rows):
     random = np.random.default_rng(6)

@@ -370,7 +370,7 @@ def test_the_search_knows_people_with_several_rows() -> None:
     assert np.median(sizes[:3]) > np.median(sizes[3:])
 
 
-@pytest.mark.thorough
+@pytest.mark.study
 @pytest.mark.parametrize("survey", sample_of_today([income_survey, social_survey], part=2))
 def test_isolated_people_are_hardly_recognised(survey) -> None:
     """The paired audit of all records as one cluster is near what is aimed at; that of small clusters is not."""

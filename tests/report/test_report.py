@@ -164,6 +164,7 @@ def test_an_empty_release_has_a_report(con: duckdb.DuckDBPyConnection) -> None:
         "step": 0,
         "classes": None,
         "risk": None,
+        "coarseness": [],
         "narrowing": [],
         "prediction": None,
         "utility": None,
@@ -388,3 +389,86 @@ def test_a_picture_that_could_not_be_drawn_is_named(run: Run) -> None:
     assert "<strong>Kernel components in pairs</strong>: It could not be drawn" in page
     assert "a value of somebody" not in page
     assert page.count("<figure>") == len(figures) - 1
+
+
+TERMS = {
+    "recipient": "Institute for Labour Research",
+    "purpose": "a study",
+    "legal_basis": None,
+    "valid_until": "2027-12-31",
+    "reviewers": ["A. Nwosu", "B. Lind"],
+}
+
+
+def test_the_first_page_says_to_whom_and_why_and_what_is_missing(run: Run) -> None:
+    page = Page(report.html(run[0] | {"release": TERMS}, {}))
+    facts = dict(zip((text for _, text in page.all("dt")), (text for _, text in page.all("dd")), strict=True))
+    assert facts["Recipient"] == "Institute for Labour Research"
+    assert facts["Legal basis"] == "missing in the policy"
+    lines = [text for attributes, text in page.all("p") if attributes.get("class") == "line"]
+    assert [line.startswith(name) for line, name in zip(lines, TERMS["reviewers"], strict=True)] == [True, True]
+    nothing = Page(report.html(*run))
+    assert len([text for _, text in nothing.all("dd") if text == "missing in the policy"]) == len(TERMS)
+    for outcome in ("dry run", "promise broken"):
+        assert "Signatures" not in report.html(run[0] | {"outcome": outcome}, {}).replace("signatures", "")
+
+
+def test_a_release_that_is_no_longer_valid_is_a_caveat(run: Run) -> None:
+    late = report.html(run[0] | {"release": TERMS | {"valid_until": "2026-11-15"}}, {})
+    assert "to be used until" in late
+    assert "to be used until" not in report.html(run[0] | {"release": TERMS | {"valid_until": "2026-11-16"}}, {})
+
+
+def test_the_largest_risk_is_that_of_the_smallest_group(run: Run) -> None:
+    table = copy.deepcopy(run[0]["tables"][0])
+    for row in table["measures"]["narrowing"]:
+        row["k"] = {"income": 1, "occupation": 5}[row["kept"]]
+    worst = next(
+        text for attributes, text in Page(report.html(record(table), {})).all("p") if "worst" in str(attributes)
+    )
+    assert worst.endswith("and income finds as few as 1 person: a chance of 100 % to pick the right one.")
+    table["promises"].append({"name": "l of income", "asked": 2, "measured": 2, "passed": True, "words": ""})
+    worst = next(
+        text for attributes, text in Page(report.html(record(table), {})).all("p") if "worst" in str(attributes)
+    )
+    assert worst.endswith("and occupation finds as few as 5 people: a chance of 20 % to pick the right one.")
+
+
+def test_columns_are_counted_by_their_labels(run: Run) -> None:
+    """Sex stayed as it is, so that its typical label would be a value."""
+    ages, sexes = run[0]["tables"][0]["measures"]["coarseness"]
+    assert (ages, sexes) == (
+        {"column": "age", "labels": 2, "typical": "<50"},
+        {"column": "sex", "labels": 2, "typical": None},
+    )
+
+
+def test_a_typical_label_names_no_rare_value(con: duckdb.DuckDBPyConnection) -> None:
+    make_tables(con)
+    con.execute(
+        f"""CREATE TABLE merged AS
+            SELECT CASE WHEN occupation IN ('nurse', '{RARE}') THEN '{{nurse, {RARE}}}' ELSE 'others' END AS occupation
+            FROM people WHERE occupation <> 'cook'"""
+    ).fetchall()
+    role = [{"name": "occupation", "role": "quasi_identifier", "treatment": ""}]
+    (told,) = report.measured(con, "people", "merged", entry(columns=role))["coarseness"]
+    assert told == {"column": "occupation", "labels": 2, "typical": None}
+
+
+def test_ten_correlations_stand_for_all(run: Run) -> None:
+    table = copy.deepcopy(run[0]["tables"][0])
+    table["measures"]["utility"]["correlations"] = [
+        {"column": f"c{i}", "other": "x", "original": 0.0, "released": i / 100} for i in range(30)
+    ]
+    page = report.html(record(table), {})
+    told = re.findall(r"(c\d+) and x", page)
+    assert told == [f"c{i}" for i in range(29, 19, -1)]
+
+
+def test_questions_of_the_law_are_answered_by_a_person(run: Run) -> None:
+    text = " ".join(Page(report.html(*run)).all("main")[0][1].split())
+    for question in ("Singling out", "Linkability", "Inference", "expert determination", "safe harbor", "2025/327"):
+        assert question in text
+    assert "people, k: 10 promised, 11 counted" in text
+    assert "judgements of the person who signs" in text
+    assert all("No " in sentence for sentence in re.findall(r"[^.]*complies[^.]*", text))

@@ -234,7 +234,7 @@ def test_sdcmicro_on_adult(con: duckdb.DuckDBPyConnection) -> None:
     assert in_sets == sum(size * sets for size, sets in enumerate(by_size, 1))
 
 
-@pytest.mark.parametrize("every", [80, pytest.param(1, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("every", [80, pytest.param(1, marks=pytest.mark.study)])
 def test_sdcmicro_on_random_tables(con: duckdb.DuckDBPyConnection, every: int) -> None:
     con.execute(f"CREATE TABLE tables AS FROM '{data_file('risk/suda_random.csv')}'").fetchall()
     for number, width in con.execute('SELECT DISTINCT "set", M FROM tables ORDER BY ALL').fetchall()[::every]:

@@ -42,12 +42,13 @@ def run_lengths(starts: Ints, entries: int) -> Ints:
     return lengths
 
 
-def distinct(values: Ints) -> Ints:
+def distinct(values: Ints, is_nearly_sorted: bool = False) -> Ints:
     """Return the different values, ascending.
 
-    By sorting: `numpy.unique` of version 2.4 puts them into a hash table first, which takes five times as long.
+    By sorting: `numpy.unique` of version 2.4 puts them into a hash table first, which takes five times as long. Values
+    that are nearly sorted are merged, which takes a fifth of sorting them.
     """
-    ordered = np.sort(values)
+    ordered = np.sort(values, kind="stable" if is_nearly_sorted else None)
     return ordered[run_starts(ordered)]
 
 

@@ -99,7 +99,8 @@ class Function:
     # or None
     checks: tuple[Callable[[Options], str | None], ...] = ()
     # the macro that computes it where that takes more than to hand tables to Python, called with every parameter in
-    # order: ``anon._generalized``; None: the macro is written from the declaration alone
+    # order: ``anon._generalized``; or ``module:function`` that writes the query of the options; None: the query is
+    # written from the declaration alone
     body: str | None = None
 
     @property

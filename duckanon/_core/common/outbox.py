@@ -109,10 +109,12 @@ class Outbox:
         finally:
             _remove(hidden.parent)
 
-    def publish(self, commit: Callable[[str], None] | None = None) -> None:
+    def publish(self, commit: Callable[[str], None] | None = None, *, is_undone: bool = True) -> None:
         """Give all files their names, in the order in which they were begun, after all are safe on the disk.
 
-        `commit` makes the tables of servers visible, with a mark at them, after everything is decided.
+        `commit` makes the tables of servers visible, with a mark at them, after everything is decided, or enters the
+        release with the mark into an account. Unless it is final (`is_undone`), files get back what was there if one
+        cannot be renamed.
         """
         mark = f"A release of duckanon, run {secrets.token_hex(8)}"
         pairs = self._pairs()
@@ -124,7 +126,7 @@ class Outbox:
             journal.decide(pairs, mark if commit else None)
             if commit:
                 commit(mark)
-            journal.rename(pairs, self._refuse, is_undone=commit is None)
+            journal.rename(pairs, self._refuse, is_undone=is_undone)
         except OSError as error:
             raise self.problem(f"{error.filename}: it cannot be put in its place ({error.strerror}).") from None
 

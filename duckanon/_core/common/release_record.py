@@ -122,11 +122,48 @@ class TableEntry(TypedDict):
     cells: NotRequired[CellsEntry]
 
 
+class AccountEntry(TypedDict):
+    """The account that the release was entered into, and what all of its releases leave together."""
+
+    path: str
+    releases: int
+    people: int
+    joint_k: int | None
+
+
+class ExposureEntry(TypedDict):
+    """The share of people whom an attacker finds who knows more of linked tables than was promised."""
+
+    knows: str
+    people: int
+    unique: float
+    under_k: float
+
+
+class LinkedEntry(TypedDict):
+    """Tables of events that were released together."""
+
+    tables: list[str]
+    k: int
+    known: int
+    exposure: list[ExposureEntry]
+
+
 class PolicyEntry(TypedDict):
     """The policy file of a release."""
 
     path: str
     sha256: str
+
+
+class TermsEntry(TypedDict):
+    """Who gets a release and why, as the policy says; None for what it does not say."""
+
+    recipient: str | None
+    purpose: str | None
+    legal_basis: str | None
+    valid_until: str | None
+    reviewers: list[str]
 
 
 class Record(TypedDict):
@@ -139,5 +176,8 @@ class Record(TypedDict):
     finished: str | None
     outcome: str | None
     policy: PolicyEntry
+    release: NotRequired[TermsEntry]
     tables: list[TableEntry]
+    account: NotRequired[AccountEntry]
+    linked: NotRequired[LinkedEntry]
     warnings: list[str]

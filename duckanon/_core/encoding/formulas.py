@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,20 +40,24 @@ class Formula:
             return np.exp(total) if self.logged else total
 
 
-def found_formulas(columns: Sequence[ColumnParts]) -> list[Formula]:
+def found_formulas(columns: Sequence[ColumnParts], left_out: Collection[int] = ()) -> list[Formula]:
     """Find numbers that follow from others; none of the others follows from others itself.
 
-    The column of most values is tried first: a sum has more than its terms. Regressions are on all other columns, then
-    on those that matter.
+    The column of most values is tried first, of these the last: a sum has more than its terms. Regressions are on all
+    other columns, then on those that matter. Columns that are computed otherwise are left out.
     """
-    numbers = [i for i, column in enumerate(columns) if column.regular is not None and is_number(column.type)]
+    numbers = [
+        index
+        for index, column in enumerate(columns)
+        if column.regular is not None and is_number(column.type) and index not in left_out
+    ]
     step = max(1, len(columns[0].codes) // _LOOKED_AT)
     looked_at = pa.array(np.arange(0, len(columns[0].codes), step))
     sample = {index: doubles(columns[index].array.take(looked_at)) for index in numbers}
     distinct = {index: len(np.unique(values[~np.isnan(values)])) for index, values in sample.items()}
     eligible = [index for index in numbers if distinct[index] > _FEWEST_VALUES]
     formulas: list[Formula] = []
-    for column in sorted(eligible, key=lambda index: -distinct[index]):
+    for column in sorted(eligible, key=lambda index: (-distinct[index], -index)):
         progress.check()
         computed = {formula.column for formula in formulas}
         if any(column in formula.sources for formula in formulas):

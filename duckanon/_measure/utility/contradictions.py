@@ -16,6 +16,7 @@ from duckanon._core.common.people import NOBODY, refuse_too_few
 from duckanon._core.encoding.column_split import Reading, split_columns, whole
 from duckanon._core.encoding.digits import cleaned
 from duckanon._core.encoding.formulas import found_formulas
+from duckanon._core.encoding.offsets import found_offsets
 from duckanon._core.encoding.parts import ColumnParts, doubles
 from duckanon._core.encoding.special import special_choices
 from duckanon._core.encoding.whole_sources import whole_people
@@ -49,11 +50,13 @@ def contradictions(
     names = table.column_names
     named = None if categories is None else known_columns("categories", categories, names)
     columns = split_columns(table, people, Reading(k, special_choices(special, names), named, "category"))
-    formulas = found_formulas(columns)
+    offsets = found_offsets(columns, people, k, 0)
+    follow = [formula.column for formula in offsets]
+    formulas = found_formulas(columns, follow)
     computed = [formula.column for formula in formulas]
-    found = found_implications(columns, computed, people, k, 0)
+    found = found_implications(columns, computed, people, k, 0, follow=follow)
     before, after = _rows(columns, table), _rows(columns, made)
-    rows = list(_counted(written_rules(columns, found, formulas), columns, before, after))
+    rows = list(_counted(written_rules(columns, found, [*offsets, *formulas]), columns, before, after))
     if people is not None and others is not None:
         personal = personal_columns(table, np.unique(people, return_inverse=True)[1].astype(np.int64))
         ordering = ordering_columns(table, personal, order_by)

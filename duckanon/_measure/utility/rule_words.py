@@ -15,6 +15,8 @@ from duckanon._core.encoding.parts import ColumnParts
 from duckanon._methods.synthesize.implication_rules import AllowedPairs, AllowedRanges, Implications, Ordered, Rows
 
 _SHOWN = 3  # choices that a rule lists
+_NOTHING = 1e-6  # a constant that no formula names
+_DAY = 86_400_000  # milliseconds
 
 
 class Rule(NamedTuple):
@@ -76,6 +78,7 @@ def written_rules(columns: Sequence[ColumnParts], found: Implications, formulas:
             yield Rule("limit", words, limits.number, limits.column, limits, choice)
     for order in found.ordered:
         words = f"{columns[order.first].name} is at most {columns[order.second].name}"
+        words += _constant(-order.offset, columns[order.second].type)
         yield Rule("order", words, order.first, order.second, order)
     for formula in formulas:
         yield Rule("formula", _formula(columns, formula), formula.column, formula.sources[0], formula)
@@ -99,15 +102,28 @@ def _written(number: float, type_: pa.DataType) -> str:
 
 
 def _formula(columns: Sequence[ColumnParts], formula: Formula) -> str:
-    names = [columns[index].name for index in formula.sources]
+    column, names = columns[formula.column], [columns[index].name for index in formula.sources]
     if formula.logged:
         factors = [f"{name}^{factor:g}" for name, factor in zip(names, formula.factors, strict=True)]
-        return f"{columns[formula.column].name} is {np.exp(formula.constant):.4g} * {' * '.join(factors)}"
+        return f"{column.name} is {np.exp(formula.constant):.4g} * {' * '.join(factors)}"
     terms = [
         name if factor == 1 else f"{factor:g} * {name}" for name, factor in zip(names, formula.factors, strict=True)
     ]
-    constant = [f"{formula.constant:.4g}"] if abs(formula.constant) > 1e-6 else []
-    return f"{columns[formula.column].name} is {' + '.join([*terms, *constant])}"
+    constant = formula.constant if formula.factors == (1.0,) else float(f"{formula.constant:.4g}")
+    return f"{column.name} is {' + '.join(terms)}{_constant(constant, column.type)}"
+
+
+def _constant(constant: float, type_: pa.DataType) -> str:
+    """Write what is added to a number, or to a date."""
+    if abs(constant) <= _NOTHING:
+        return ""
+    written: object = f"{abs(constant):.9g}"
+    if pa.types.is_date(type_):
+        written = f"{abs(constant) / (_DAY if type_.bit_width == 64 else 1):g} days"
+    elif is_moment(type_):
+        unit = pa.duration(type_.unit)
+        written = pa.scalar(round(abs(constant)), pa.int64()).cast(unit).as_py()
+    return f" {'+' if constant > 0 else '-'} {written}"
 
 
 def tolerance_of(column: ColumnParts, numbers: Floats) -> float:

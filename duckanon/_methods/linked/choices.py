@@ -15,9 +15,10 @@ import numpy as np
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Ints, Ints32, run_lengths, run_starts
+from duckanon._methods.linked.dense_numbers import held_by, ranked
 
-_MOST_CELLS = 1 << 24
-"""Numbers up to which choices are counted in a table of all possible ones; beyond, they are sorted."""
+_MOST_NUMBERED = 1 << 24
+"""Choices, in all ways in which their rows may show labels, that are numbered at once: 30 bytes each for a moment."""
 _MOST_KEY = 1 << 62
 MOST_SETS = 60_000_000
 """Sets of rows of one class, of 4 to 16 bytes each and ten times that for a moment."""
@@ -111,16 +112,16 @@ def choices(sets: Ints32, before: Ints) -> Bools:
     return found
 
 
-def keys(sets: Ints32, items: Ints) -> Ints:
+def keys(sets: Ints32, items: Ints, by_place: Sequence[Ints] | None = None) -> Ints:
     """Return a number for each set of rows, equal where the labels are; `items` are from 1, with a 0 at the end.
 
-    No hashes: two choices that meet would hide a violation.
+    No hashes: two choices that meet would hide a violation. `by_place` gives the rows at each place other labels.
     """
     count = sets.shape[1]
     span = int(items.max(initial=0)) + 1
     if span**count > _MOST_KEY:
         raise ValueError(f"known must be smaller: {span - 1} different labels in a class are too many for it.")
-    columns = [items[sets[:, place]] for place in range(count)]
+    columns = [(by_place[place] if by_place else items)[sets[:, place]] for place in range(count)]
     for end in range(count - 1, 0, -1):  # a network that sorts: the largest to the end, and so on
         for place in range(end):
             low, high = columns[place], columns[place + 1]
@@ -131,25 +132,43 @@ def keys(sets: Ints32, items: Ints) -> Ints:
     return key
 
 
-class Supports:
-    """How many people hold each choice."""
+class Numbering:
+    """Numbers of choices while rows show one of two labels: equal where the labels are, whichever rows show which.
 
-    def __init__(self, held: Ints) -> None:
-        self._is_table = int(held.max(initial=0)) < _MOST_CELLS
-        self._counts = np.bincount(held) if self._is_table else np.sort(held)
+    The keys of all 2^m ways in which the rows of a set may show their labels are numbered once; a round then looks its
+    numbers up. Where these would take too much memory, each round numbers its own.
+    """
 
-    def of(self, asked: Ints) -> Ints:
-        """Return the number of people who hold each choice, 0 where nobody does."""
-        if self._is_table:
-            counts: Ints = np.zeros(len(asked), np.int64)
-            inside = asked < len(self._counts)
-            counts[inside] = self._counts[asked[inside]]
-            return counts
-        left, right = (np.searchsorted(self._counts, asked, side=side) for side in ("left", "right"))
-        return right - left
+    def __init__(self, sets: Ints32, base: Ints, fine: Ints) -> None:
+        span = max(int(base.max(initial=0)), int(fine.max(initial=0)))
+        self._sets, self._labels = sets, [np.concatenate([one, [0, span]]) for one in (base, fine)]
+        ways = 1 << sets.shape[1]
+        self._table: Ints32 | None = None
+        if ways * len(sets) <= _MOST_NUMBERED:
+            together = np.concatenate([self._keys(way) for way in range(ways)])
+            self._table = ranked(together).astype(np.int32).reshape(ways, len(sets))
+
+    def _keys(self, way: int) -> Ints:
+        """Return the keys where the rows at the places of the bits of `way` show the finer label."""
+        return keys(
+            self._sets, self._labels[0], [self._labels[way >> place & 1] for place in range(self._sets.shape[1])]
+        )
+
+    def of(self, up: Bools) -> tuple[Ints32, Ints32]:
+        """Return the numbers of the sets where some rows show the finer label, and those where none does."""
+        if self._table is None:
+            shown = np.where(np.append(up, [False, False]), self._labels[1], self._labels[0])
+            shown[-1] = self._labels[0][-1]
+            together = ranked(np.concatenate([keys(self._sets, shown), self._keys(0)])).astype(np.int32)
+            return together[: len(self._sets)], together[len(self._sets) :]
+        is_up = np.append(up, False)
+        way = is_up[self._sets[:, 0]].astype(np.int8)
+        for place in range(1, self._sets.shape[1]):
+            way += is_up[self._sets[:, place]].astype(np.int8) << place
+        return self._table[way, np.arange(len(way))], self._table[0]
 
 
 def violated_share(rows: Rows, items: Ints, k: int) -> float:
     """Return the share of the choices of all people that fewer than k hold."""
     held = keys(rows.sets[choices(rows.sets, chains(rows.person, items).before)], np.append(items, 0))
-    return float((Supports(held).of(held) < k).mean()) if len(held) else 0.0
+    return float((held_by(held) < k).mean()) if len(held) else 0.0

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Floats, Ints, run_starts
-from duckanon._methods.linked.choices import Supports, chains, choices, keys, rows_of_class
+from duckanon._core.common.arrays import Floats, Ints, Ints32, run_starts
+from duckanon._methods.linked.choices import chains, choices, keys, rows_of_class
 from duckanon._methods.linked.column_levels import ColumnLevels
 from duckanon._methods.linked.confidence import Told
+from duckanon._methods.linked.dense_numbers import held_by, ranked
 from duckanon._methods.linked.finest_first import best_levels
-from duckanon._methods.linked.ladders import Ladder, ranked
+from duckanon._methods.linked.ladders import Ladder
 from duckanon._methods.linked.people import SensitiveValues
 
 
@@ -21,6 +24,7 @@ class Part(NamedTuple):
     """The rows of one table."""
 
     name: str
+    place: int  # among all tables
     rows: Ints  # their places in the long table
     columns: list[ColumnLevels]
     ladder: Ladder
@@ -41,35 +45,56 @@ def levels_by_class(
     Rows of tables of which nothing is known show their values.
     """
     height = max(len(part.ladder.steps) for part in parts)
-    items: Ints = np.zeros((height, len(person_of)), np.int64)
-    losses: Floats = np.zeros((height, len(person_of)))
-    first = 0
+    within_part = np.empty(len(person_of), np.int32)
     for part in parts:
-        for place in range(height):
-            step = min(place, len(part.ladder.steps) - 1)
-            items[place, part.rows] = part.ladder.items[step] + first
-            losses[place, part.rows] = part.ladder.losses[step]
-        first += 1 + max(int(one.max(initial=0)) for one in part.ladder.items)
+        within_part[part.rows] = np.arange(len(part.rows))
     found = np.zeros(len(person_of), np.int64)
     counted = np.append(np.array(known, np.int64) > 0, False)[part_of]
     rows = np.flatnonzero(counted)
     rows = rows[np.lexsort((person_of[rows], own_class[person_of[rows]]))]
     starts = run_starts(own_class[person_of[rows]])
     people = np.bincount(own_class)
-    for number, (start, end) in enumerate(zip(starts, np.append(starts[1:], len(rows)), strict=True)):
-        progress.at(number / len(starts))
+
+    def release_class(start: int, end: int) -> None:
         some = rows[start:end]
         own_people = ranked(person_of[some])
-        own = ranked(items[:, some].reshape(-1)).reshape(height, -1) + 1
+        items, losses = _ladder_of_rows(parts, part_of[some], within_part[some], height)
+        own = ranked(items.reshape(-1)).reshape(height, -1) + 1
         within = rows_of_class(own_people, part_of[some], known)
         own_told = None if told is None else told.of(person_of[some[run_starts(own_people)]])
-        level = best_levels(within, list(own), list(losses[:, some]), k, own_told, most)
+        level = best_levels(within, list(own), list(losses), k, own_told, most)
         _promise(own_people, part_of[some], known, own, level, k, own_told, int(people[own_class[person_of[some[0]]]]))
         found[some] = level
+
+    watched = progress.shared(release_class)  # numpy lets other threads run while it sorts and gathers
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = [pool.submit(watched, int(a), int(b)) for a, b in zip(starts, [*starts[1:], len(rows)], strict=True)]
+        try:
+            for number, job in enumerate(jobs):
+                progress.at(number / len(jobs))
+                job.result()
+        finally:
+            for job in jobs:  # those that have not begun, where one has failed
+                job.cancel()
     for part in parts:
         last = len(part.ladder.steps) - 1
         found[part.rows] = np.where(found[part.rows] == height, last + 1, np.minimum(found[part.rows], last))
     return found
+
+
+def _ladder_of_rows(parts: Sequence[Part], part_of: Ints, within: Ints32, height: int) -> tuple[Ints, Floats]:
+    """Return the labels of some rows of all tables, and what they lose, for each level; equal only within a table."""
+    items: Ints = np.zeros((height, len(part_of)), np.int64)
+    losses: Floats = np.zeros((height, len(part_of)))
+    first = 0
+    for part in parts:
+        own = np.flatnonzero(part_of == part.place)
+        for level in range(height):
+            step = min(level, len(part.ladder.steps) - 1)
+            items[level, own] = part.ladder.items[step][within[own]] + first
+            losses[level, own] = part.ladder.losses[step][within[own]]
+        first += 1 + max(int(one.max(initial=0)) for one in part.ladder.items)
+    return items, losses
 
 
 def _promise(
@@ -81,7 +106,7 @@ def _promise(
     rows = rows_of_class(person[is_kept], part[is_kept], known)
     sets = rows.sets[choices(rows.sets, chains(rows.person, shown).before)]
     held = keys(sets, np.append(shown, 0))
-    if people < k or (Supports(held).of(held) < k).any():
+    if people < k or (held_by(held) < k).any():
         raise AssertionError(f"a choice of rows is held by fewer than {k} people.")
     if told is not None and told.is_too_sure(held, rows.person[sets[:, 0]]).any():
         raise AssertionError("a choice of rows tells a sensitive value too surely.")

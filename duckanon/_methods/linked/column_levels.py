@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common import labels
-from duckanon._core.common.arrays import Floats, Ints, is_number, is_time, run_starts
+from duckanon._core.common.arrays import Floats, Ints, Ints32, Reals, is_number, is_time, run_starts
 from duckanon._core.common.codes import encode
 from duckanon._core.common.values import numbers
 from duckanon._methods.generalize.hierarchies import ROOT, HierarchyTable
@@ -23,9 +23,15 @@ class ColumnLevels(NamedTuple):
 
     name: str
     levels: list[str]  # their names: 'month', '10', '1', '*'
-    codes: list[Ints]  # for each level the text of each row, as a number: equal texts have equal numbers
-    losses: list[Floats]  # for each level what each row loses, from 0 to 1
+    codes: list[Ints32]  # for each level the text of each row, as a number: equal texts have equal numbers
+    losses: list[Reals]  # for each level what each row loses, from 0 to 1
     texts: list[str | None]
+
+    def only(self, used: Collection[int]) -> ColumnLevels:
+        """Return the same levels without the rows' codes of those that are not used, and without losses."""
+        none = np.empty(0, np.int32)
+        codes = [one if place in used else none for place, one in enumerate(self.codes)]
+        return self._replace(codes=codes, losses=[])
 
     def level(self, name: str) -> int:
         """Return the place of a level by its name."""
@@ -65,8 +71,8 @@ def column_levels(name: str, column: pa.ChunkedArray, tree: HierarchyTable | Non
     return ColumnLevels(
         name,
         levels,
-        [one[value_of_row] for one in coded],
-        [one[value_of_row] for one in losses],
+        [one.astype(np.int32)[value_of_row] for one in coded],
+        [one.astype(np.float32)[value_of_row] for one in losses],
         list(number_of),
     )
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from duckanon._core.common.arrays import Bools, Ints, run_lengths, run_starts
+from duckanon._core.common.arrays import Bools, Ints, Ints32, run_lengths, run_starts
 
 _ROUNDING = 1e-9
 
@@ -18,7 +18,7 @@ class Told(NamedTuple):
     values: Ints  # numbers from 0
     most: float  # the largest share of one value that is allowed
 
-    def is_too_sure(self, held: Ints, person: Ints) -> Bools:
+    def is_too_sure(self, held: Ints | Ints32, person: Ints) -> Bools:
         """Tell for each choice of a person whether too many of the people who hold it have one value.
 
         `held` numbers the choices; every person holds one at most once.

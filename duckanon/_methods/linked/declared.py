@@ -6,6 +6,9 @@ from duckanon._core.common import parameters as shared
 from duckanon._core.common.declare import Options, Parameter, Release
 from duckanon._core.common.rules import ColumnName, Either, ListOf, MapOf, Number, OneOf, TableName, Tables, Text, Whole
 
+TABLE_NAME, ROW_COUNT = "table_name", "row_count"
+"""Columns of the result: the table of a row, and the band of the number of rows of its person."""
+
 
 class _Bands(OneOf):
     null = True
@@ -20,7 +23,7 @@ def _known_names_tables(given: Options) -> str | None:
 
 def _names_are_apart(given: Options) -> str | None:
     """Refuse a column that has two tasks."""
-    seen: dict[str, str] = {"table_name": "the result", "row_count": "the result"}
+    seen: dict[str, str] = {TABLE_NAME: "the result", ROW_COUNT: "the result"}
     for parameter in ("person", "cols", "class"):
         names = given[parameter] or ()
         for name in (names,) if isinstance(names, str) else names:
@@ -57,7 +60,7 @@ RELEASE_LINKED = Release(
             "How many events of a person somebody may know; a map says how many of each table, and the largest number "
             "is that of all together",
             2,
-        ),
+        ).without("policy"),
         Parameter(
             "class",
             shared._SOME,
@@ -71,7 +74,7 @@ RELEASE_LINKED = Release(
             "A table with one row for each person, also for those without events, which is part of the result. NULL: "
             "there are no people but those of `tables`",
             None,
-        ),
+        ).without("policy"),
         shared.HIERARCHIES,
         Parameter(
             "ladder",
@@ -93,14 +96,16 @@ RELEASE_LINKED = Release(
             "are released as `row_count` and belong to the class",
             None,
         ),
-        Parameter("sensitive", ColumnName(null=True), "The column that `max_confidence` is about", None),
+        Parameter("sensitive", ColumnName(null=True), "The column that `max_confidence` is about", None).without(
+            "policy"
+        ),
         Parameter(
             "max_confidence",
             Number(above=0, most=1, null=True),
             "The largest share of one value of `sensitive` among the people who hold a choice of events",
             None,
-        ),
-        shared.MAX_SUPPRESSED_FRACTION.having(default=0.01),
+        ).without("policy"),
+        shared.MAX_SUPPRESSED_FRACTION.having(default=0.01).without("policy"),
         shared.SEED,
     ),
     checks=(_known_names_tables, _names_are_apart, _confidence_has_column),

@@ -9,7 +9,7 @@ import numpy as np
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, Ints, Ints32, run_starts
-from duckanon._methods.linked.choices import Rows, Supports, chains, choices, has_any, keys, violated_share
+from duckanon._methods.linked.choices import Numbering, Rows, chains, choices, has_any, violated_share
 from duckanon._methods.linked.confidence import Told
 from duckanon._methods.linked.rows_out import cover, rows_out, scattered
 
@@ -18,6 +18,10 @@ _ROUNDS = 80
 _HOPELESS = 0.7
 """Levels at which fewer than k people hold more of the choices are not tried: few rows can show them, and they take the
 room of many more that would show the next level."""
+
+
+_WORTH_COARSER = 10
+"""Times the share of rows that may go: where more would have to go at a level, the coarser ones do not save enough."""
 
 
 def best_levels(
@@ -35,14 +39,37 @@ def best_levels(
         if not is_last and violated_share(rows, ladder[start], k) > _HOPELESS:
             continue
         tried.append(start)
-        gone = rows_out(rows, ladder[start], k, told, 1 if is_last else most)
-        if gone is not None:
+        gone = rows_out(rows, ladder[start], k, told, 1 if is_last else _WORTH_COARSER * most)
+        if gone is None:
+            continue
+        if told is None and not is_last and gone.any():
+            level = coarser_later(rows, ladder, start, gone, k)
+            lost = float(np.choose(level, with_gone).mean())
+            if lost < least and (level == len(ladder)).mean() <= most:
+                best, least = level, lost
+        if is_last or gone.mean() <= most:
             shown = finest_first(rows, [ladder[level] for level in tried], k, told, gone)
             level = np.array([*tried, len(ladder)])[shown]
             lost = float(np.choose(level, with_gone).mean())
             if lost < least:
                 best, least = level, lost
     return best
+
+
+def coarser_later(rows: Rows, ladder: Sequence[Ints], start: int, gone: Bools, k: int) -> Ints:
+    """Return the level of each row, ``len(ladder)`` where it goes, if rows that had to go try the coarser levels.
+
+    Rows that stay keep their labels: what others show later only adds people to the choices of theirs.
+    """
+    level = np.where(gone, len(ladder), start)
+    shown = ladder[start].copy()
+    for coarser in range(start + 1, len(ladder)):
+        again = level == len(ladder)
+        shown[again] = ladder[coarser][again]
+        out = rows_out(rows, shown, k, eligible=again)
+        assert out is not None
+        level[again & ~out] = coarser
+    return level
 
 
 def finest_first(rows: Rows, ladder: Sequence[Ints], k: int, told: Told | None, gone: Bools) -> Ints:
@@ -63,13 +90,6 @@ def finest_first(rows: Rows, ladder: Sequence[Ints], k: int, told: Told | None, 
     return level
 
 
-class _Start(NamedTuple):
-    """The choices at the labels that rows may go back to."""
-
-    sets: Ints32
-    held: Ints  # the choices' numbers
-
-
 def refined(rows: Rows, base: Ints, fine: Ints, candidates: Bools, k: int, told: Told | None = None) -> Bools:
     """Tell which of the candidates can show finer labels in place of those at which the promise holds.
 
@@ -80,19 +100,16 @@ def refined(rows: Rows, base: Ints, fine: Ints, candidates: Bools, k: int, told:
     up: Bools = candidates & (fine != base)
     same: Bools = candidates & ~up
     sets = rows.sets
-    span = max(int(base.max(initial=0)), int(fine.max(initial=0)))
-    padding = np.array([0, span])  # the largest number last, so that all keys are of one span
-    first_chains = chains(rows.person, base)
-    start_sets = sets[choices(sets, first_chains.before)]
-    start = _Start(start_sets, _keys(start_sets, base, padding))
+    numbering = Numbering(sets, base, np.where(up, fine, base))
+    first = np.flatnonzero(choices(sets, chains(rows.person, base).before))
     for _ in range(_ROUNDS):
         progress.check()
-        items = np.where(up, fine, base)
-        equal = chains(rows.person, items, up)
-        current = sets[choices(sets, equal.before)]
-        held = _keys(current, items, padding)
-        supports = Supports(held)
-        is_bad = supports.of(held) < k
+        equal = chains(rows.person, np.where(up, fine, base), up)
+        now = np.flatnonzero(choices(sets, equal.before))
+        numbers, numbers_at_start = numbering.of(up)
+        current, held, start = sets[now], numbers[now], _Start(sets[first], numbers_at_start[first])
+        supports = np.bincount(held, minlength=int(start.held.max(initial=-1)) + 1)
+        is_bad = supports[held] < k
         if told is not None:
             is_bad |= told.is_too_sure(held, rows.person[current[:, 0]])
         if not is_bad.any():
@@ -101,40 +118,39 @@ def refined(rows: Rows, base: Ints, fine: Ints, candidates: Bools, k: int, told:
         back = cover(rows.person, current[is_bad & is_finer], equal, up)
         coarse = is_bad & ~is_finer
         if coarse.any():
-            back |= _holders(rows, start, current, held, coarse, supports, up & ~back, k)
+            back |= _holders(rows, start, current[coarse], held[coarse], supports, up & ~back, k)
             if told is not None:  # nobody may be missing: what is too sure is known by who else held it
-                back |= _all_holders(rows, start, held[coarse])
+                back |= _marked(start.sets[_is_asked(held[coarse], start.held)], rows.size)
         up &= ~back
     return same
 
 
-def _keys(sets: Ints32, items: Ints, padding: Ints) -> Ints:
-    """Return the keys of choices, for labels up to the last number of the padding."""
-    return keys(sets, np.concatenate([items, padding]))
+class _Start(NamedTuple):
+    """The choices at the labels that rows may go back to."""
+
+    sets: Ints32
+    held: Ints32  # the choices' numbers
 
 
-def _holders(
-    rows: Rows, start: _Start, current: Ints32, held: Ints, coarse: Bools, supports: Supports, up: Bools, k: int
-) -> Bools:
+def _is_asked(asked: Ints32, held: Ints32) -> Bools:
+    marks: Bools = np.zeros(int(max(asked.max(initial=0), held.max(initial=0))) + 1, np.bool_)
+    marks[asked] = True
+    return marks[held]
+
+
+def _holders(rows: Rows, start: _Start, current: Ints32, held: Ints32, supports: Ints, up: Bools, k: int) -> Bools:
     """Return the rows of people who held violated choices at the start and do not now, as many as are missing."""
-    asked = np.sort(held[coarse])
-    asked = asked[run_starts(asked)]
-    place = np.minimum(np.searchsorted(asked, start.held), len(asked) - 1)
-    mine = np.flatnonzero(asked[place] == start.held)
     people = int(rows.person.max()) + 1
-    now = np.searchsorted(asked, held[coarse]) * people + rows.person[current[coarse, 0]]
-    mine = mine[~np.isin(place[mine] * people + rows.person[start.sets[mine, 0]], now)]
+    mine = np.flatnonzero(_is_asked(held, start.held))
+    choice, whose = start.held[mine].astype(np.int64), rows.person[start.sets[mine, 0]]
+    is_gone = ~np.isin(choice * people + whose, held.astype(np.int64) * people + rows.person[current[:, 0]])
+    mine, choice, whose = mine[is_gone], choice[is_gone], whose[is_gone]
     finer = np.append(up, False)[start.sets[mine]].sum(axis=1)
-    order = np.lexsort((scattered(rows.person[start.sets[mine, 0]] * len(asked) + place[mine]), finer, place[mine]))
-    mine = mine[order]
-    starts = run_starts(place[mine])
+    order = np.lexsort((scattered(whose * (int(choice.max(initial=0)) + 1) + choice), finer, choice))
+    mine, choice = mine[order], choice[order]
+    starts = run_starts(choice)
     rank = np.arange(len(mine)) - np.repeat(starts, np.diff(np.append(starts, len(mine))))
-    chosen = start.sets[mine[rank < k - supports.of(start.held[mine])]]
-    return _marked(chosen, rows.size)
-
-
-def _all_holders(rows: Rows, start: _Start, asked: Ints) -> Bools:
-    return _marked(start.sets[np.isin(start.held, asked)], rows.size)
+    return _marked(start.sets[mine[rank < k - supports[choice]]], rows.size)
 
 
 def _marked(sets: Ints32, size: int) -> Bools:

@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Floats, Ints, run_lengths, run_starts
+from duckanon._core.common.arrays import Ints, Ints32, Reals
 from duckanon._methods.linked.column_levels import ColumnLevels
+from duckanon._methods.linked.dense_numbers import ranked
 
 MOST_LEVELS = 6
 """Levels of a ladder that is found by search: every one takes a pass over all choices."""
@@ -24,8 +25,8 @@ class Ladder(NamedTuple):
     """The labels of the rows of one table, for each level of the ladder."""
 
     steps: Steps
-    items: list[Ints]  # the number of each row's label, equal on two levels where the texts are
-    losses: list[Floats]  # what each row loses, the mean of its columns
+    items: list[Ints32]  # the number of each row's label, equal on two levels where the texts are
+    losses: list[Reals]  # what each row loses, the mean of its columns
 
 
 def given_steps(columns: Sequence[ColumnLevels], ladder: Sequence[Mapping[str, str | None]]) -> Steps:
@@ -73,6 +74,11 @@ def found_steps(columns: Sequence[ColumnLevels], classes: Ints, k: int) -> Steps
     return [path[place] for place in sorted(chosen)]
 
 
+def hidden_steps(steps: Steps, least: Sequence[int]) -> Steps:
+    """Return the steps with every column at least at some level, each step once."""
+    return list(dict.fromkeys(tuple(map(max, step, least)) for step in steps))
+
+
 def _hidden(columns: Sequence[ColumnLevels], levels: Sequence[int], classes: Ints, k: int) -> float:
     key = classes
     for column, level in zip(columns, levels, strict=True):
@@ -81,25 +87,16 @@ def _hidden(columns: Sequence[ColumnLevels], levels: Sequence[int], classes: Int
     return float(np.minimum(np.log10(sizes / k), _FULL).mean())
 
 
-def ranked(numbers: Ints) -> Ints:
-    """Return dense numbers, equal for equal ones."""
-    order = np.argsort(numbers, kind="stable")
-    starts = run_starts(numbers[order])
-    dense = np.empty(len(numbers), np.int64)
-    dense[order] = np.repeat(np.arange(len(starts)), run_lengths(starts, len(order)))
-    return dense
-
-
 def ladder_of(columns: Sequence[ColumnLevels], steps: Steps, rows: int) -> Ladder:
     """Return the labels of the rows at every level: the texts of all columns together, as numbers."""
     key = np.zeros(len(steps) * rows, np.int64)
     for place, column in enumerate(columns):
         texts = np.concatenate([column.codes[levels[place]] for levels in steps])
         key = ranked(key * len(column.texts) + texts)
-    losses = [
-        np.mean([column.losses[level] for column, level in zip(columns, levels, strict=True)], axis=0)
-        if columns
-        else np.zeros(rows)
-        for levels in steps
-    ]
-    return Ladder(steps, np.split(key, len(steps)), losses)
+    losses: list[Reals] = []
+    for levels in steps:
+        lost = np.zeros(rows, np.float32)
+        for column, level in zip(columns, levels, strict=True):
+            lost += column.losses[level] / np.float32(len(columns))
+        losses.append(lost)
+    return Ladder(steps, np.split(key.astype(np.int32), len(steps)), losses)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from duckanon._core.common.arrays import Ints
 from duckanon._core.common.codes import encode
 from duckanon._methods.linked.confidence import Told
-from duckanon._methods.linked.ladders import ranked
+from duckanon._methods.linked.dense_numbers import ranked
 
 _BANDS = (1, 2, 3, 5, 9, 17, 33, 65, 129)
 """The least number of rows of each band."""

@@ -17,11 +17,10 @@ from duckanon._core.privacy.narrowing import refuse_narrowing
 from duckanon._methods.generalize.hierarchies import HierarchyRow, hierarchy_tables
 from duckanon._methods.linked.class_levels import Part, levels_by_class
 from duckanon._methods.linked.column_levels import column_levels
-from duckanon._methods.linked.ladders import found_steps, given_steps, ladder_of, ranked
+from duckanon._methods.linked.declared import ROW_COUNT, TABLE_NAME
+from duckanon._methods.linked.dense_numbers import ranked
+from duckanon._methods.linked.ladders import found_steps, given_steps, hidden_steps, ladder_of
 from duckanon._methods.linked.people import BAND_NAMES, SensitiveValues, bands_of, classes_of, parts_of
-
-TABLE_NAME, ROW_COUNT = "table_name", "row_count"
-"""Columns of the result: the table of a row, and the band of the number of rows of its person."""
 
 
 def release_linked(
@@ -127,10 +126,11 @@ def _parts(
 ) -> list[Part]:
     """Return the labels of each table; columns that it does not have are NULL in all its rows.
 
-    Of tables of which nothing is known, the values are shown, but nothing in columns that other tables have too: the
-    date of a lab result would tell that of the visit.
+    Of tables of which nothing is known, the values are shown. A column that a table with more known events has too is
+    not shown: the date of a lab result would tell that of the visit.
     """
-    parts, shared = [], set()
+    parts: list[Part] = []
+    most: dict[str, int] = {}  # the known events of the table that has a column, the largest number
     for place in sorted(range(len(table_names)), key=lambda place: -known[place]):
         progress.check()
         rows = np.flatnonzero(part_of == place)
@@ -141,13 +141,18 @@ def _parts(
             if own.column(one).null_count < len(rows)
         ]
         if known[place] == 0:
-            steps = [tuple(len(one.levels) - 1 if one.name in shared else 0 for one in columns)]
+            steps = [(0,) * len(columns)]
         elif ladder:
             steps = given_steps(columns, ladder)
         else:
             steps = found_steps(columns, classes[rows], k)
-        shared |= {one.name for one in columns} if known[place] else set()
-        parts.append(Part(table_names[place], rows, columns, ladder_of(columns, steps, len(rows))))
+        hidden = [most.setdefault(one.name, known[place]) > known[place] for one in columns]
+        steps = hidden_steps(
+            steps, [len(one.levels) - 1 if hide else 0 for one, hide in zip(columns, hidden, strict=True)]
+        )
+        ladder_steps = ladder_of(columns, steps, len(rows))
+        columns = [one.only({step[number] for step in steps}) for number, one in enumerate(columns)]
+        parts.append(Part(table_names[place], place, rows, columns, ladder_steps))
     return parts
 
 

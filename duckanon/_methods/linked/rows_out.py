@@ -6,18 +6,22 @@ import numpy as np
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, Ints, Ints32, run_starts
-from duckanon._methods.linked.choices import Chains, Rows, Supports, chains, choices, has_any, keys
+from duckanon._methods.linked.choices import Chains, Rows, chains, choices, has_any, keys
 from duckanon._methods.linked.confidence import Told
+from duckanon._methods.linked.dense_numbers import held_by
 
 
-def rows_out(rows: Rows, items: Ints, k: int, told: Told | None = None, most: float = 1) -> Bools | None:
+def rows_out(
+    rows: Rows, items: Ints, k: int, told: Told | None = None, most: float = 1, eligible: Bools | None = None
+) -> Bools | None:
     """Tell which rows go; None where that would be more than the share `most` of them.
 
     Choices of one row are covered first, then those of two and one, since a row that goes for a pair may leave another
     one too rare. Each person covers their violated choices by the row that is in most of them for what goes with it.
+    Only `eligible` rows go, where the others keep the promise by themselves.
     """
     gone = np.zeros(rows.size, np.bool_)
-    equal = chains(rows.person, items)
+    equal = chains(rows.person, items, eligible)
     numbers = np.append(items, 0)
     is_choice = choices(rows.sets, equal.before)
     counts = (rows.sets < rows.size).sum(axis=1)
@@ -30,7 +34,7 @@ def rows_out(rows: Rows, items: Ints, k: int, told: Told | None = None, most: fl
             bad = _violated(sets, held, k, rows, told)
             if not len(bad):
                 break
-            out = cover(rows.person, sets[bad], equal, None, by_loss=True)
+            out = cover(rows.person, sets[bad], equal, eligible, by_loss=True)
             gone |= out
             if gone.mean() > most:
                 return None
@@ -40,7 +44,7 @@ def rows_out(rows: Rows, items: Ints, k: int, told: Told | None = None, most: fl
 
 
 def _violated(sets: Ints32, held: Ints, k: int, rows: Rows, told: Told | None) -> Ints:
-    is_bad = Supports(held).of(held) < k
+    is_bad = held_by(held) < k
     if told is not None:
         is_bad |= told.is_too_sure(held, rows.person[sets[:, 0]])
     return np.flatnonzero(is_bad)

@@ -25,6 +25,10 @@ _SLIGHT, NOTICEABLE, TOO_MUCH = 0.01, 0.05, 0.25
 """The share of the rows moved past a number: noticeable, floats get one more decimal; too much, a column would lose its
 shape, as the whole numbers of a small table, each of a few people."""
 
+_PILED = 3.0
+"""Times as many pairs of rows with the same number: 15,000 dates in seven years, each of six people, were released as
+200 of ten. Boosted trees told all columns from other people's with AUC .73, and with .53 if dates of three are, too."""
+
 
 @dataclass(frozen=True)
 class SafeNumbers:
@@ -225,8 +229,9 @@ def rare_places(
 
     All that is released is drawn between the ends of groups of at least k people. Amounts may be any number in between;
     of whole numbers such as ages nearly all are somebody's, and those of fewer than k people are left out only if that
-    moves no more than a `slight` share of the rows. Otherwise those of one or two people are. What is moved is counted
-    twice: to the nearest value that is left, and to what is drawn, whose ends are nearer.
+    moves no more than a `slight` share of the rows, and does not pile dates up at the few that k people share.
+    Otherwise those of one or two people are. What is moved is counted twice: to the nearest value that is left, and to
+    what is drawn, whose ends are nearer.
     """
     places = places_of(grid, column.array)
     valid = valid_of(column.array)
@@ -243,7 +248,7 @@ def rare_places(
     few = values[holders < _FEWEST]
     if k <= _FEWEST or not len(rare):
         return rare, k
-    if _shift(ordered, rare, grid.step) > slight:
+    if _shift(ordered, rare, grid.step) > slight or _piled(ordered, rare, grid.step) > _PILED:
         return few, _FEWEST
     whose = None if people is None else people[column.is_regular]
     moved, still = _moved(grid, places[column.is_regular], whose, k, (rare, few))
@@ -264,3 +269,13 @@ def _shift(ordered: Ints, rare: Ints, step: int) -> float:
     values, rows = np.unique(ordered, return_counts=True)
     moved = off_taken(values, rare, step, int(values[0]), int(values[-1]))
     return 1.0 if moved is None else marginals.distance(values, moved, rows)
+
+
+def _piled(ordered: Ints, rare: Ints, step: int) -> float:
+    """Return how many times as often two rows have the same number, where none that is rare comes out."""
+    values, rows = np.unique(ordered, return_counts=True)
+    moved = off_taken(values, rare, step, int(values[0]), int(values[-1]))
+    if moved is None:
+        return np.inf
+    together = np.bincount(np.unique(moved, return_inverse=True)[1], rows)
+    return float((together**2).sum() / (rows.astype(np.float64) ** 2).sum())

@@ -82,9 +82,7 @@ class ConditionalDraw(SequentialDraw):
 
     def _replace_broken(self) -> None:
         """Mark the rows that break a rule: the values of another row would not continue what is given."""
-        for index in {source for one in self.table.computed for source in one.formula.sources}:
-            if index in self.numbers and index not in self.given.codes:
-                self._keep_limits(index)
+        self._settle_sources()
         for index, highest in self.highest.items():
             self.is_impossible |= self.numbers[index] > highest
         self.is_impossible |= self.implications.broken(Rows(self.parts.codes, self.numbers))

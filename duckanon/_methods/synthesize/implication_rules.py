@@ -54,14 +54,16 @@ class AllowedRanges:
 
 @dataclass(frozen=True)
 class Ordered:
-    """Two numbers, of which the first is never above the second."""
+    """Two numbers, of which the first plus an offset is never above the second, but for a rounding error."""
 
     first: int
     second: int
+    offset: float = 0.0
+    error: float = 0.0
 
     def broken(self, rows: Rows) -> Bools:
         """Tell which rows have them in another order."""
-        return np.asarray(rows.numbers[self.first] > rows.numbers[self.second])
+        return np.asarray(rows.numbers[self.first] + (self.offset - self.error) > rows.numbers[self.second])
 
 
 @dataclass(frozen=True)
@@ -118,9 +120,9 @@ class Implications:
                 is_limited = True
         for order in self.ordered:
             if order.first == index and order.second in rows.numbers:
-                high = np.fmin(high, rows.numbers[order.second][among])
+                high = np.fmin(high, rows.numbers[order.second][among] - (order.offset - order.error))
                 is_limited = True
             elif order.second == index and order.first in rows.numbers:
-                low = np.fmax(low, rows.numbers[order.first][among])
+                low = np.fmax(low, rows.numbers[order.first][among] + (order.offset - order.error))
                 is_limited = True
         return (low, high) if is_limited else None

@@ -6,14 +6,18 @@ behind: neither a rule nor a limit is that of a single person.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import math
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, Ints, is_number
 from duckanon._core.common.people import people_in
-from duckanon._core.encoding.parts import ColumnParts
+from duckanon._core.encoding.offsets import comparable, digits_of, people_at, rounding_error
+from duckanon._core.encoding.parts import ColumnParts, doubles
 from duckanon._methods.synthesize.implication_rules import AllowedPairs, AllowedRanges, Implications, Ordered, Rows
 from duckanon._methods.synthesize.sequential_trees import counted, person_weights
 
@@ -27,12 +31,12 @@ _GLANCED_AT = 2_000  # rows that show most pairs of numbers to be in no order
 _ROUND = 0.04  # of the distance of the outermost limits: they are rounded to the power of ten below
 
 
-def rows_of(columns: Sequence[ColumnParts]) -> Rows:
-    """Return the rows of a table that was split."""
+def rows_of(columns: Sequence[ColumnParts], without: Collection[int] = ()) -> Rows:
+    """Return the rows of a table that was split, without the numbers of some columns."""
     numbers = {
         index: np.where(column.is_regular, column.numbers(), np.nan)
         for index, column in enumerate(columns)
-        if column.regular is not None
+        if column.regular is not None and index not in without
     }
     return Rows({index: column.codes for index, column in enumerate(columns)}, numbers)
 
@@ -44,6 +48,7 @@ def found_implications(
     k: int,
     exceptions: int,
     given: Collection[int] = (),
+    follow: Collection[int] = (),
 ) -> Implications:
     """Find the rules of a table.
 
@@ -55,14 +60,16 @@ def found_implications(
         exceptions: The people who may break a rule. A release takes two, so that one person more or less who does never
             shows in it.
         given: Columns between which no rule is looked for.
+        follow: Columns whose numbers follow from others: no rule about these is looked for.
     """
-    rows = rows_of(columns)
+    rows = rows_of(columns, {*left_out, *follow})
     weights = person_weights(people)
     everybody = float(len(columns[0].codes) if weights is None else weights.sum())
     expected = max(EXPECTED, 2 * k)
     chosen = [index for index, column in enumerate(columns) if column.choices > 1 and index not in left_out]
     holders = {index: people_in(rows.codes[index], people, columns[index].choices) for index in chosen}
-    pairs, ranges = [], []
+    pairs: dict[tuple[int, int], Bools] = {}
+    ranges = []
     for place, first in enumerate(chosen):
         for second in chosen[place + 1 :]:
             progress.check()
@@ -73,12 +80,8 @@ def found_implications(
                 continue
             both = rows.codes[first] * columns[second].choices + rows.codes[second]
             counts = people_in(both, people, chance.size).reshape(chance.shape)
-            allowed = (counts > exceptions) | (chance < expected)
-            if not allowed.all():
-                pairs.append(AllowedPairs(first, second, allowed))
+            pairs[first, second] = (counts > exceptions) | (chance < expected)
     for number in rows.numbers:
-        if number in left_out:
-            continue
         known = np.flatnonzero(~np.isnan(rows.numbers[number]))
         values = rows.numbers[number][known]
         whose = None if weights is None else weights[known]
@@ -100,14 +103,62 @@ def found_implications(
                 )
                 if np.isfinite(low).any() or np.isfinite(high).any():
                     ranges.append(AllowedRanges(number, column, low, high))
-    eligible = [index for index in rows.numbers if index not in left_out]
-    comparable = [
+    free = [index for index in chosen if index not in given]
+    for first, second, allowed in _ordered_choices(columns, free, people, (exceptions, expected)):
+        pair, table = ((first, second), allowed) if first < second else ((second, first), allowed.T)
+        pairs[pair] = pairs.get(pair, True) & table
+    compared = [
         (first, second)
-        for first in eligible
-        for second in eligible
-        if first != second and not (first in given and second in given) and _comparable(columns[first], columns[second])
+        for first in rows.numbers
+        for second in rows.numbers
+        if first != second and not (first in given and second in given) and comparable(columns[first], columns[second])
     ]
-    return Implications(pairs, ranges, _found_orders(rows, comparable, people, exceptions, expected))
+    orders = []
+    for first, second in compared:
+        progress.check()
+        has_offset = first not in given and second not in given
+        digits = digits_of(columns[first], columns[second])
+        limits = _OrderLimits(exceptions, expected, k if has_offset else 0, digits)
+        order = _found_order(rows, (first, second), people, limits)
+        orders += [] if order is None else [order]
+    excluding = [AllowedPairs(*pair, allowed) for pair, allowed in pairs.items() if not allowed.all()]
+    return Implications(excluding, ranges, orders)
+
+
+def _ordered_choices(
+    columns: Sequence[ColumnParts], chosen: Sequence[int], people: Ints | None, allowed: tuple[int, int]
+) -> Iterator[tuple[int, int, Bools]]:
+    """Find choices between few numbers that lie within limits where another choice is made.
+
+    Each pair of choices may be one that chance would seldom make, all numbers below a limit together are not.
+    """
+    weights = person_weights(people)
+    for number in chosen:
+        column = columns[number]
+        if column.regular is not None or not is_number(column.type):
+            continue
+        values = doubles(pa.array(column.outcomes, column.type))
+        known = np.flatnonzero(~np.isnan(values[column.codes]))
+        cuts, place = np.unique(values[~np.isnan(values)], return_inverse=True)
+        at = np.zeros(len(values), np.int64)
+        at[~np.isnan(values)] = place
+        classes = at[column.codes[known]]
+        whose = None if people is None else people[known]
+        weight = None if weights is None else weights[known]
+        for other in chosen:
+            progress.check()
+            if other == number:
+                continue
+            codes, choices = columns[other].codes[known], columns[other].choices
+            is_allowed = np.ones((len(values), choices), np.bool_)
+            for from_below in (True, False):
+                shape = (len(cuts) + 1, choices)
+                here = classes if from_below else classes + 1
+                people_here, weight_here = _people_by(here, codes, shape, whose), counted(here, codes, shape, weight)
+                limit = _limits(cuts, people_here, weight_here, allowed, from_below=from_below)
+                is_allowed &= values[:, None] > limit if from_below else values[:, None] < limit
+            is_allowed[np.isnan(values)] = True
+            yield number, other, is_allowed
 
 
 def _people_by(groups: Ints, codes: Ints, shape: tuple[int, int], people: Ints | None) -> Floats:
@@ -162,31 +213,67 @@ def _limits(cuts: Floats, people: Floats, weights: Floats, allowed: tuple[int, i
     return np.where(is_limit.any(axis=0), cuts[is_limit.argmax(axis=0)], np.inf)
 
 
-def _found_orders(
-    rows: Rows, comparable: Sequence[tuple[int, int]], people: Ints | None, exceptions: int, expected: int
-) -> list[Ordered]:
-    """Find pairs of numbers, or of dates of one type, that are in order in all rows."""
-    found = []
-    for first, second in comparable:
-        progress.check()
-        one, other = rows.numbers[first], rows.numbers[second]
-        if _people_at(one[:_GLANCED_AT] > other[:_GLANCED_AT], people) > exceptions:
+class _OrderLimits(NamedTuple):
+    """When two numbers are in order: people who may break it, who would by chance, and who are k at an offset."""
+
+    exceptions: int
+    expected: int
+    k: int
+    digits: int
+
+
+def _found_order(rows: Rows, pair: tuple[int, int], people: Ints | None, limits: _OrderLimits) -> Ordered | None:
+    """Find by how much one number is above another in all rows: by a constant that k people have, or by anything."""
+    one, other = rows.numbers[pair[0]], rows.numbers[pair[1]]
+    glance = other[:_GLANCED_AT] - one[:_GLANCED_AT]
+    if not limits.k and _people_at(glance < 0, people) > limits.exceptions:
+        return None
+    first = _least(glance, people, limits.exceptions)
+    if first is not None and _by_chance(one[:_GLANCED_AT], other[:_GLANCED_AT], first) < _ORDERED / 2:
+        return None  # in all rows the least difference is no larger, and chance makes no more
+    apart = other - one
+    known = ~np.isnan(apart)
+    if not known.any():
+        return None
+    error = rounding_error(one, other, limits.digits)
+    offset = _least_shared(apart, people, limits, error) if limits.k else 0.0
+    everybody = _people_at(known, people)
+    for least in (offset, 0.0):
+        if least is None or _people_at(apart < least - error, people) > limits.exceptions:
             continue
-        known = ~np.isnan(one) & ~np.isnan(other)
-        count = int(np.count_nonzero(known))
-        if not count or _people_at(one > other, people) > exceptions:
-            continue
-        at_most = np.searchsorted(np.sort(one[known]), other[known][:_GLANCED_AT], "right")
-        everybody = _people_at(known, people)
-        if (1 - at_most.mean() / count) * everybody >= max(expected, _ORDERED * everybody):
-            found.append(Ordered(first, second))
-    return found
+        chance = _by_chance(one[known], other[known][:_GLANCED_AT], least)
+        if chance * everybody >= max(limits.expected, _ORDERED * everybody):
+            return Ordered(*pair, least, error if least else 0.0)
+    return None
+
+
+def _least_shared(apart: Floats, people: Ints | None, limits: _OrderLimits, error: float) -> float | None:
+    """Return the least difference of two numbers, but for exceptions, if k people have it."""
+    least = _least(apart, people, limits.exceptions)
+    if least is None or _people_at(np.abs(apart - least) <= error, people) < limits.k:
+        return None
+    return least if error == 0.0 else round(least, -math.floor(math.log10(error)) - 1)
+
+
+def _least(apart: Floats, people: Ints | None, exceptions: int) -> float | None:
+    """Return the least difference but for those of so many people; None where there are no more."""
+    known = np.flatnonzero(~np.isnan(apart))
+    if people is not None:
+        known = known[np.argsort(apart[known], kind="stable")]
+        known = known[np.sort(np.unique(people[known], return_index=True)[1])]
+    if len(known) <= exceptions:
+        return None
+    return float(np.partition(apart[known], exceptions)[exceptions])
+
+
+def _by_chance(one: Floats, other: Floats, least: float) -> float:
+    """Return the share of people whose other number would be less than so much above the one, by chance."""
+    ordered = np.sort(one[~np.isnan(one)])
+    others = other[~np.isnan(other)]
+    at_most = np.searchsorted(ordered, others - least, "right")
+    return float(1 - at_most.mean() / len(ordered)) if len(ordered) and len(others) else 0.0
 
 
 def _people_at(is_here: Bools, people: Ints | None) -> int:
-    """Count the people of some rows."""
-    return int(np.count_nonzero(is_here)) if people is None else len(np.unique(people[np.flatnonzero(is_here)]))
-
-
-def _comparable(one: ColumnParts, other: ColumnParts) -> bool:
-    return one.type == other.type or (is_number(one.type) and is_number(other.type))
+    """Count the people of some rows, the first of the table."""
+    return people_at(is_here, None if people is None else people[: len(is_here)])

@@ -6,6 +6,7 @@ import numpy as np
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._methods.synthesize.leaf_lines import Fits
 
 FEWEST = 3
 """People of a leaf who share a choice, at least, for it to be drawn there."""
@@ -126,6 +127,9 @@ def drawn_ranks(
     limits: tuple[Floats, Floats] | None,
     jitter: float,
     random: np.random.Generator,
+    fits: Fits | None = None,
+    *,
+    is_bounded: bool = True,
 ) -> Floats:
     """Draw ranks for new rows: means of three neighbouring ranks of their leaf's people, and what lies between.
 
@@ -135,7 +139,18 @@ def drawn_ranks(
         limits: The lowest and the highest rank that each new row may have; None where all may have any.
         jitter: The width of an interval of ranks from which noise is added.
         random: Where chance comes from.
+        fits: What lines say about both. Then neighbours are those whose ranks are as far from the line, and new rows
+            are as far from it; new rows that would be beyond their limits are drawn without.
     """
+    if fits is not None:
+        apart = drawn_ranks(leaves, ranks - fits.people, new_leaves, None, jitter, random, is_bounded=False)
+        drawn: Floats = fits.new + apart
+        if limits is None:
+            return _reflected(drawn, 0.0, 1.0)
+        beyond = np.flatnonzero((drawn < limits[0]) | (drawn > limits[1]))
+        inner = (limits[0][beyond], limits[1][beyond])
+        drawn[beyond] = drawn_ranks(leaves, ranks, new_leaves[beyond], inner, jitter, random)
+        return drawn
     order = np.lexsort((ranks, leaves))
     ordered = ranks[order]
     names, starts = np.unique(leaves[order], return_index=True)
@@ -156,6 +171,8 @@ def drawn_ranks(
     means = [(sums[start + one + width] - sums[start + one]) / width for one in (lower, upper)]
     share = position - lower
     drawn = (1 - share) * means[0] + share * means[1] + (random.random(len(place)) - 0.5) * jitter
+    if not is_bounded:
+        return drawn
     low, high = (0.0, 1.0) if limits is None else limits
     if limits is not None:
         drawn = np.where(is_empty, low + random.random(len(place)) * (high - low), drawn)

@@ -14,7 +14,7 @@ from duckanon._core.common.arrays import Bools, Floats, Ints, Ints32, Reals
 from duckanon._core.common.people import people_in
 from duckanon._core.common.progress import Tell, silent
 from duckanon._core.encoding.coordinates import WIDE, placed_choices, sums_of
-from duckanon._core.encoding.formulas import found_formulas
+from duckanon._core.encoding.formulas import Formula, found_formulas
 from duckanon._core.encoding.lookups import Lookup, decided_by_choices, found_lookups
 from duckanon._core.encoding.parts import ColumnParts, doubles
 from duckanon._methods.releasable.safe_numbers import SafeNumbers
@@ -25,16 +25,18 @@ from duckanon._methods.synthesize.computed import Computed, exchanged, matched
 from duckanon._methods.synthesize.equal_numbers import EqualNumbers, found_equal
 from duckanon._methods.synthesize.orthogonal import apportioned, redrawn
 from duckanon._methods.synthesize.pair_tables import Choices, WideChoices
+from duckanon._methods.synthesize.shifted_numbers import with_shared_rare
 
 _BLOCK = 65_536  # rows that are coded at a time
 
 
 @dataclass(frozen=True, kw_only=True)
 class Redrawing(CodedTable):
-    """A table that is about to be redrawn; `computed` and `lookups` follow from the rest, `given` is not drawn."""
+    """A table that is about to be redrawn: `computed`, `lookups`, `offsets` follow from the rest; `given` is there."""
 
     computed: Sequence[Computed]
     lookups: Sequence[Lookup]
+    offsets: Sequence[Formula] = ()
     given: frozenset[int] = frozenset()
 
     @classmethod
@@ -48,6 +50,7 @@ class Redrawing(CodedTable):
         whole: Sequence[tuple[ColumnParts, Ints | None]] | None = None,
         learnt: dict[int, SafeNumbers] | None = None,
         given: Collection[int] = (),
+        offsets: Sequence[Formula] = (),
     ) -> Redrawing:
         """Find out what is computed and what is drawn.
 
@@ -57,9 +60,11 @@ class Redrawing(CodedTable):
             whole: The columns of the table that these are rows of.
             learnt: Their numbers, where these are known already.
             given: The columns that are not drawn.
+            offsets: The columns that are others plus a constant, where these are kept (`SequentialDraw`).
         """
         known = whole or [(column, people) for column in columns]
-        formulas = found_formulas(columns) if derived == "auto" else []
+        shifted = [one.column for one in offsets]
+        formulas = found_formulas(columns, shifted) if derived == "auto" else []
         formulas = [
             one for one in formulas if one.column not in given and not 0 < _people_without(*known[one.column]) < k
         ]
@@ -73,10 +78,13 @@ class Redrawing(CodedTable):
         numbers = {i: SafeNumbers.of(*known[i], k) if learnt is None else learnt[i] for i in numbered}
         if whole is not None:
             numbers = {index: one.for_rows(columns[index]) for index, one in numbers.items()}
+        offsets = [one for one in offsets if one.sources[0] in numbers]
+        numbers = with_shared_rare(numbers, columns, offsets)
         free = [index for index in drawn if index not in looked_up and index not in given]
         choices = [index for index in free if columns[index].choices > 1]
         narrow = [index for index in choices if columns[index].choices <= WIDE]
         settled = [index for index in drawn if index not in looked_up] + decided_by_choices(lookups)
+        settled = [index for index in settled if index not in shifted]
         # Of a sample it is not known which rows of the table are equal.
         equal = found_equal(columns, numbers, settled, people, k) if derived == "auto" and whole is None else []
         made = cls(
@@ -89,6 +97,7 @@ class Redrawing(CodedTable):
             computed=computed,
             lookups=lookups,
             given=frozenset(given),
+            offsets=offsets,
         )
         wide = [index for index in choices if index not in narrow]
         if not wide:
@@ -240,6 +249,7 @@ class Redrawing(CodedTable):
             source for other in self.computed[: self.computed.index(computed)] for source in other.formula.sources
         }
         kept = deciding | used_before | self.given | {equal.source for equal in self.equal}
+        kept |= {one.column for one in self.offsets}
         free = [source for source in sources if source in self.numbers and source not in kept]
         if not free:
             return

@@ -213,7 +213,7 @@ class SequenceDraw:
             if rule.first == index and rule.second in table.personal and rule.second in table.numbers:
                 codes, places = people[f"person {rule.second}"]
                 is_regular = codes[active] == len(table.columns[rule.second].outcomes)
-                found = np.where(is_regular, np.minimum(found, places[active]), found)
+                found = np.where(is_regular, np.minimum(found, places[active] - rule.offset), found)
         return found
 
     def _replace_broken(self, cells: Cells, count: int) -> None:

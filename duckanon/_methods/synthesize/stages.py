@@ -9,6 +9,7 @@ import numpy as np
 
 from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._core.common.progress import Tell, silent
+from duckanon._core.encoding.offsets import found_offsets
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._methods.releasable.safe_numbers import SafeNumbers
 from duckanon._methods.synthesize.coded_table import Parts
@@ -66,8 +67,10 @@ class Stage:
             self._place[key]: (self._place[of], self._place[last]) for key, (of, last) in (same or {}).items()
         }
         self._leaf, self._random = leaf, random
+        parts = [one.part for one in self._columns]
+        offsets = found_offsets(parts, people, k, FEWEST - 1, self._given) if derived == "auto" else []
         self.table = Redrawing.of(
-            [one.part for one in self._columns],
+            parts,
             people,
             k,
             derived,
@@ -75,11 +78,13 @@ class Stage:
             [(one.whole, one.people) for one in self._columns],
             {index: one.numbers for index, one in enumerate(self._columns) if one.numbers is not None},
             self._given,
+            offsets,
         )
         self._rules = Implications([], [], [])
         if derived == "auto":
             computed = [one.formula.column for one in self.table.computed]
-            self._rules = found_implications(self.table.columns, computed, people, k, FEWEST - 1, self._given)
+            follow = [one.column for one in self.table.offsets]
+            self._rules = found_implications(self.table.columns, computed, people, k, FEWEST - 1, self._given, follow)
         self._learners: dict[int, LeafLearner] = {}
 
     @property

@@ -12,6 +12,7 @@ from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._core.common.people import people_in
 from duckanon._core.common.progress import Tell, silent
 from duckanon._core.encoding.lookups import decided_by_choices
+from duckanon._core.encoding.offsets import found_offsets
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._core.encoding.whole_columns import Counted
 from duckanon._methods.releasable.safe_numbers import SafeNumbers
@@ -50,7 +51,8 @@ def whole_redrawing(
     whole: Sequence[tuple[ColumnParts, Ints | None]],
 ) -> Redrawing:
     """Fit what is drawn and what is computed on a sample, with the numbers that the whole table may give away."""
-    redrawing = Redrawing.of(columns, people, k, derived, random, whole)
+    offsets = found_offsets(columns, people, k, FEWEST - 1) if derived == "auto" else []
+    redrawing = Redrawing.of(columns, people, k, derived, random, whole, offsets=offsets)
     numbers = {index: _with_usual(one, *whole[index]) for index, one in redrawing.numbers.items()}
     return replace(redrawing, numbers=numbers)
 
@@ -143,7 +145,8 @@ class Synthesis:
         if self.derived == "auto":
             part = _with_equal(part)
             computed = [one.formula.column for one in part.computed]
-            implications = found_implications(columns, computed, people, part.k, FEWEST - 1)
+            follow = [one.column for one in part.offsets]
+            implications = found_implications(columns, computed, people, part.k, FEWEST - 1, follow=follow)
         used = without_some(np.arange(part.rows), people, self.keep_out, random)
         usual = is_usual(columns)
         if np.count_nonzero(~usual[used]) <= MOST_UNUSUAL * len(used):

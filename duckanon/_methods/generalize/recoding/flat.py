@@ -127,9 +127,8 @@ class FlatAxis(Axis):
             # Whoever is in one merged entry of a class leaves with it; whoever is in none comes in with another.
             moving, merged = view.moving, view.moving.taken(inside)
             sizes = sizes + merged.distinct(view.other[inside], view.n_other)
-            place = view.other[moving.entry] * moving.people + moving.person
-            places, which = np.unique(place, return_inverse=True)
-            times = np.bincount(which.reshape(-1), inside[moving.entry], len(places))[which.reshape(-1)]
+            of_person = np.cumsum(moving.is_first(view.other)) - 1
+            times = np.bincount(of_person, inside[moving.entry])[of_person]
             counts = times == np.where(inside[moving.entry], 1, 0)
             change = change + sign * np.bincount(moving.entry[counts], minlength=len(sign))
         return sizes, change

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -28,7 +29,7 @@ class People:
     def of_entries(cls, combination: Ints, person: Ints, combinations: int) -> People:
         """Take pairs of a combination and a person, in any order and possibly repeated, but for those of `NOBODY`."""
         known = person != NOBODY
-        pairs = distinct(person[known] * combinations + combination[known])
+        pairs = distinct(person[known] * combinations + combination[known], is_nearly_sorted=True)
         progress.check()
         person, combination = pairs // combinations, pairs % combinations
         is_settled = np.bincount(person, minlength=1)[person] == 1
@@ -47,64 +48,69 @@ class People:
         """Count the different people of each class."""
         progress.check()
         settled = np.bincount(class_of_combination, self.settled, classes)
-        pairs = distinct(self.person * classes + class_of_combination[self.combination])
+        pairs = distinct(self.person * classes + class_of_combination.take(self.combination), is_nearly_sorted=True)
         return np.asarray(settled + np.bincount(pairs % classes, minlength=classes), dtype=np.float64)
 
     def moving(self, entry_of_combination: Ints) -> Moving | None:
         """Return those who are in several combinations, by the entries that the combinations have been sorted into."""
         if not len(self.person):
             return None
-        people = int(self.person.max()) + 1
-        pairs = distinct(entry_of_combination[self.combination] * people + self.person)
-        return Moving(pairs // people, pairs % people, people)
+        bits = int(entry_of_combination.max()).bit_length()  # shifts are quicker than products and divisions
+        pairs = distinct((self.person << bits) + entry_of_combination.take(self.combination), is_nearly_sorted=True)
+        return Moving(pairs & ((1 << bits) - 1), pairs >> bits)
 
 
 @dataclass(frozen=True)
 class Moving:
-    """People who are in several entries of a sorted table."""
+    """People who are in several entries of a sorted table.
 
-    # entry, person: one pair for each entry that a person is in, in the order of the entries
+    A stretch is a run of entries, so that a person's pairs of one stretch stand beside each other: nothing has to be
+    sorted to count people, which a search asks for thousands of times.
+    """
+
+    # entry, person: one pair for each entry that a person is in, by person and entry
     entry: Ints
     person: Ints
-    people: int  # the number of people
+
+    @cached_property
+    def _is_another_person(self) -> Bools:
+        """Whether each pair but the first is of another person than the pair before it."""
+        return np.not_equal(self.person[1:], self.person[:-1])
 
     def counts(self, entries: int) -> Ints:
         """Count the people of each entry."""
         return np.bincount(self.entry, minlength=entries)
 
     def distinct(self, group_of_entry: Ints, groups: int) -> Ints:
-        """Count the different people of each group of entries."""
+        """Count the different people of each group of entries, which need not be stretches."""
         progress.check()
-        pairs = distinct(group_of_entry[self.entry] * self.people + self.person)
-        return np.bincount(pairs // self.people, minlength=groups)
+        group = group_of_entry.take(self.entry)
+        if (group_of_entry[1:] >= group_of_entry[:-1]).all():
+            return np.bincount(group.compress(self.is_first(group_of_entry)), minlength=groups)
+        return np.bincount(distinct(self.person * groups + group, is_nearly_sorted=True) % groups, minlength=groups)
 
-    def first_counts(self, stretch_of_entry: Ints) -> Ints:
-        """Count for each entry the people who are in no earlier entry of its stretch."""
-        is_first = self._before(stretch_of_entry) < 0
-        return np.bincount(self.entry[is_first], minlength=len(stretch_of_entry))
+    def is_first(self, stretch_of_entry: Ints) -> Bools:
+        """Tell for each pair whether the person is in no earlier entry of its stretch."""
+        stretch = stretch_of_entry.take(self.entry)
+        first = np.ones(len(stretch), bool)
+        np.not_equal(stretch[1:], stretch[:-1], out=first[1:])
+        first[1:] |= self._is_another_person
+        return first
 
-    def last_counts(self, stretch_of_entry: Ints) -> Ints:
-        """Count for each entry the people who are in no later entry of its stretch."""
-        is_last = np.ones(len(self.entry), bool)
-        before = self._before(stretch_of_entry)
-        is_last[before[before >= 0]] = False
-        return np.bincount(self.entry[is_last], minlength=len(stretch_of_entry))
+    def first_and_last_counts(self, stretch_of_entry: Ints) -> tuple[Ints, Ints]:
+        """Count for each entry the people who are in no earlier entry of its stretch, and those in no later one."""
+        is_first = self.is_first(stretch_of_entry)
+        is_last = np.append(is_first[1:], True)
+        first, last = (
+            np.bincount(self.entry.compress(chosen), minlength=len(stretch_of_entry)) for chosen in (is_first, is_last)
+        )
+        return first, last
 
     def entries_before(self, stretch_of_entry: Ints) -> Ints:
         """Return for each pair the last earlier entry of its stretch that the person is in; -1 where there is none."""
-        before = self._before(stretch_of_entry)
-        return np.where(before < 0, -1, self.entry[before])
-
-    def _before(self, stretch_of_entry: Ints) -> Ints:
-        """Return for each pair the pair of the same person just before it in its stretch; -1 where there is none."""
-        key = stretch_of_entry[self.entry] * self.people + self.person
-        order = np.argsort(key, kind="stable")
-        before = np.full(len(key), -1, np.int64)
-        follows = key[order[1:]] == key[order[:-1]]
-        before[order[1:][follows]] = order[:-1][follows]
-        return before
+        return np.where(self.is_first(stretch_of_entry), -1, np.roll(self.entry, 1))
 
     def taken(self, is_taken: Bools) -> Moving:
         """Return the people of those entries that are taken, which are numbered anew."""
-        keep = is_taken[self.entry]
-        return Moving((np.cumsum(is_taken) - 1)[self.entry[keep]], self.person[keep], self.people)
+        keep = is_taken.take(self.entry)
+        return Moving((np.cumsum(is_taken) - 1).take(self.entry.compress(keep)), self.person.compress(keep))

@@ -140,9 +140,8 @@ class Slice(View):
         rows_up_to, rows_after = running(self.count, starts)
         first = last = self.size
         if self.moving is not None:  # each person counts where the prefix, or what is after it, first holds him
-            stretch = _stretches(starts, len(segment))
-            first = self.size + self.moving.first_counts(stretch)
-            last = self.size + self.moving.last_counts(stretch)
+            counted = self.moving.first_and_last_counts(_stretches(starts, len(segment)))
+            first, last = self.size + counted[0], self.size + counted[1]
         up_to, _ = (rows_up_to, rows_after) if first is self.count else running(first, starts)
         _, after = (rows_up_to, rows_after) if last is self.count else running(last, starts)
         begin = run_starts(segment_of_atom)

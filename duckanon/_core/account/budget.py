@@ -1,0 +1,158 @@
+"""Budgets of differential privacy in an account: how much of epsilon and delta may be given away, and was.
+
+A data set has a limit for all answers together, and may have one for each consumer beside it. Amounts are decimal
+numbers, as they are written: three times 0.1 is 0.3. They are kept as text, since SQLite would compute with floats.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+
+from duckanon._core.account.storage import Account, AccountError
+
+_EVERYBODY = ""  # the consumer of a data set's own limit; that of an answer without one, too
+
+_TABLES = [
+    """
+    CREATE TABLE budget_limits (
+        dataset TEXT NOT NULL, consumer TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL,
+        PRIMARY KEY (dataset, consumer));
+    CREATE TABLE budget_spent (
+        dataset TEXT NOT NULL, consumer TEXT NOT NULL, epsilon TEXT NOT NULL, delta TEXT NOT NULL,
+        answers INTEGER NOT NULL, PRIMARY KEY (dataset, consumer));
+    CREATE TABLE budget_answers (
+        number INTEGER PRIMARY KEY AUTOINCREMENT, moment TEXT NOT NULL, dataset TEXT NOT NULL, consumer TEXT NOT NULL,
+        epsilon TEXT NOT NULL, delta TEXT NOT NULL, question TEXT NOT NULL)
+    """
+]
+
+_EXACT = decimal.Context(prec=800, traps=[decimal.Inexact, decimal.InvalidOperation])
+"""Sums of floats as they are written have fewer digits, whatever their exponents."""
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Epsilon and delta together."""
+
+    epsilon: Decimal
+    delta: Decimal
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(_EXACT.add(self.epsilon, other.epsilon), _EXACT.add(self.delta, other.delta))
+
+    def __sub__(self, other: Amount) -> Amount:
+        return Amount(_EXACT.subtract(self.epsilon, other.epsilon), _EXACT.subtract(self.delta, other.delta))
+
+    def __le__(self, other: Amount) -> bool:
+        return self.epsilon <= other.epsilon and self.delta <= other.delta
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """Both as they are stored."""
+        return str(self.epsilon), str(self.delta)
+
+
+_NOTHING = Amount(Decimal(0), Decimal(0))
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A limit, and what was spent of it."""
+
+    dataset: str
+    consumer: str | None  # None: all consumers together
+    limit: Amount
+    spent: Amount
+    answers: int
+
+
+def amount(epsilon: float, delta: float) -> Amount:
+    """Return an amount from floats, as they are written; it is finite and not negative."""
+    found = Amount(Decimal(repr(float(epsilon))), Decimal(repr(float(delta))))
+    if not (found.epsilon.is_finite() and found.delta.is_finite() and min(found.epsilon, found.delta) >= 0):
+        raise AccountError("epsilon and delta of a budget must be finite numbers of at least 0.")
+    return found
+
+
+def set_limit(account: Account, dataset: str, consumer: str | None, limit: Amount) -> None:
+    """Set how much may be spent in all, of a data set or by one of its consumers; what was spent stays spent."""
+    for name, text in (("data set", dataset), ("consumer", consumer)):
+        if text is not None and not text.strip():
+            raise AccountError(f"the {name} of a budget must have a name.")
+    account.prepare("budget", _TABLES)
+    with account.transaction() as con:
+        con.execute(
+            "INSERT OR REPLACE INTO budget_limits VALUES (?, ?, ?, ?)", (dataset, consumer or _EVERYBODY, *limit.texts)
+        )
+
+
+def spend(account: Account, dataset: str, consumer: str | None, price: Amount, question: str) -> None:
+    """Spend an amount, or refuse it with an AccountError: after this the answer may be drawn.
+
+    A data set without a limit is refused, and where consumers have limits, one without.
+    """
+    account.prepare("budget", _TABLES)
+    who = consumer or _EVERYBODY
+    with account.transaction() as con:
+        limits, spent = _limits(account), _spent(account)
+        own = {name: one for (of, name), one in spent.items() if of == dataset}
+        before, answers = own.get(who, (_NOTHING, 0))
+        if (dataset, _EVERYBODY) not in limits:
+            raise AccountError(f"data set {dataset} has no budget; duckanon account budget sets one.")
+        _refuse_beyond(f"data set {dataset}", limits[dataset, _EVERYBODY], _total(own), price)
+        if any(of == dataset and name for of, name in limits):
+            if who == _EVERYBODY or (dataset, who) not in limits:
+                asked = f"consumer {consumer} has none" if consumer else "no consumer was named"
+                raise AccountError(f"consumers of data set {dataset} have budgets of their own, and {asked}.")
+            _refuse_beyond(f"consumer {who} of data set {dataset}", limits[dataset, who], before, price)
+        moment = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        con.execute(
+            "INSERT OR REPLACE INTO budget_spent VALUES (?, ?, ?, ?, ?)",
+            (dataset, who, *(before + price).texts, answers + 1),
+        )
+        con.execute(
+            "INSERT INTO budget_answers VALUES (NULL, ?, ?, ?, ?, ?, ?)",
+            (moment, dataset, who, *price.texts, question),
+        )
+
+
+def budgets(account: Account) -> list[Budget]:
+    """List all limits with what was spent of them, in the order of their names; a data set before its consumers."""
+    account.prepare("budget", _TABLES)
+    limits, spent = _limits(account), _spent(account)
+    found = []
+    for dataset, consumer in sorted(limits):
+        own = {name: one for (of, name), one in spent.items() if of == dataset and consumer in (_EVERYBODY, name)}
+        answers = sum(count for _, count in own.values())
+        found.append(Budget(dataset, consumer or None, limits[dataset, consumer], _total(own), answers))
+    return found
+
+
+def _refuse_beyond(whose: str, limit: Amount, spent: Amount, price: Amount) -> None:
+    if not spent + price <= limit:
+        left = limit - spent
+        raise AccountError(
+            f"the budget of {whose} would be exceeded: epsilon {max(left.epsilon, 0):f} and delta "
+            f"{max(left.delta, 0):f} are left of it, and the answer costs {price.epsilon:f} and {price.delta:f}."
+        )
+
+
+def _limits(account: Account) -> dict[tuple[str, str], Amount]:
+    rows = account.query("SELECT dataset, consumer, epsilon, delta FROM budget_limits")
+    return {(str(of), str(who)): Amount(Decimal(str(epsilon)), Decimal(str(delta))) for of, who, epsilon, delta in rows}
+
+
+def _spent(account: Account) -> dict[tuple[str, str], tuple[Amount, int]]:
+    rows = account.query("SELECT dataset, consumer, epsilon, delta, answers FROM budget_spent")
+    return {
+        (str(of), str(who)): (Amount(Decimal(str(epsilon)), Decimal(str(delta))), int(str(answers)))
+        for of, who, epsilon, delta, answers in rows
+    }
+
+
+def _total(spent: Mapping[str, tuple[Amount, int]]) -> Amount:
+    return sum((one for one, _ in spent.values()), _NOTHING)

@@ -1,0 +1,173 @@
+"""Several releases of the same people together: candidates and sensitive values left to who knows a person in each.
+
+Who knows a person's values in every release sees the list of their classes, absent ones too; the people with the same
+list are the candidates. A sensitive value that never changes is in all of these classes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from duckanon._core.common.arrays import Bools, Ints
+from duckanon._core.common.codes import encode
+
+ABSENT = -1
+"""The class of people who are not in a release."""
+
+
+@dataclass(frozen=True)
+class PeopleOfRelease:
+    """The people of one release.
+
+    Attributes:
+        classes: The class of each person of all releases, `ABSENT` where they are not in this one.
+        values: By sensitive column, the different pairs of class and value as `class * width + value`, ascending.
+    """
+
+    classes: Ints
+    values: Mapping[str, Ints] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class JointCounts:
+    """What all releases so far leave to who knows a person in each of them.
+
+    Attributes:
+        groups: Of each person, the number of the people with the same list.
+        is_seen: Of each person, whether they were in a release.
+        left: By sensitive column, the values that are in every class of a group's list.
+        sizes: The people of each group; 0 for the one of people who were in no release.
+    """
+
+    groups: Ints
+    is_seen: Bools
+    left: Mapping[str, ValuesLeft]
+    sizes: Ints
+
+    @classmethod
+    def of_nobody(cls, people: int) -> JointCounts:
+        """Return the counts before the first release."""
+        return cls(np.zeros(people, np.int64), np.zeros(people, np.bool_), {}, np.zeros(1, np.int64))
+
+    def after(self, release: PeopleOfRelease, widths: Mapping[str, int]) -> JointCounts:
+        """Return the counts after one more release, given how many values each sensitive column has."""
+        groups, parents, classes = refined(self.groups, release.classes)
+        left = {}
+        for column in self.left.keys() | release.values.keys():
+            before, values = self.left.get(column), release.values.get(column)
+            if values is not None:
+                left[column] = ValuesLeft.after(before, parents, classes, values, widths[column])
+            elif before is not None:
+                left[column] = before.inherited(parents)
+        is_seen = self.is_seen | (release.classes != ABSENT)
+        return JointCounts(groups, is_seen, left, np.bincount(groups[is_seen], minlength=len(parents)))
+
+    @property
+    def k(self) -> int | None:
+        """The people of the smallest group; None without people."""
+        return least(self.sizes)
+
+    def values_left(self, column: str) -> int | None:
+        """Return the fewest values that a group is left with, 0 where none is; None for a column without any."""
+        left = self.left.get(column)
+        if left is None:
+            return None
+        counts = left.counts()[(self.sizes > 0) & ~left.is_open]
+        return int(counts.min()) if len(counts) else None
+
+
+def least(counts: Ints) -> int | None:
+    """Return the smallest count above 0: groups of nobody do not count."""
+    counts = counts[counts > 0]
+    return int(counts.min()) if len(counts) else None
+
+
+def refined(groups: Ints, classes: Ints) -> tuple[Ints, Ints, Ints]:
+    """Split groups of people by their classes in one more release.
+
+    Return the group of each person, and of each group the one that it was part of, and its class in the release.
+    """
+    width = int(classes.max(initial=ABSENT)) + 2
+    keys, found = np.unique(groups * width + classes + 1, return_inverse=True)
+    return found, keys // width, keys % width - 1
+
+
+@dataclass(frozen=True)
+class ValuesLeft:
+    """The sensitive values that are in every class of a group's list, as `group * width + value`, ascending.
+
+    Attributes:
+        is_open: Of each group, whether it was in no release yet: any value is left.
+    """
+
+    pairs: Ints
+    is_open: Bools
+    width: int
+
+    @classmethod
+    def after(cls, before: ValuesLeft | None, parents: Ints, classes: Ints, values: Ints, width: int) -> ValuesLeft:
+        """Return what is left after one more release, given the groups before, and the classes, of each group."""
+        was_open = np.ones(len(parents), np.bool_) if before is None else before.is_open[parents]
+        is_there = classes != ABSENT
+        newly = np.flatnonzero(was_open & is_there)
+        pairs = _repeated(values, classes[newly], newly, width)
+        if before is not None:
+            known = np.flatnonzero(~was_open)
+            inherited = _repeated(before.pairs, parents[known], known, width)
+            group, value = inherited // width, inherited % width
+            is_left = ~is_there[group] | np.isin(classes[group] * width + value, values)
+            pairs = np.concatenate([pairs, inherited[is_left]])
+        return cls(np.sort(pairs), was_open & ~is_there, width)
+
+    def inherited(self, parents: Ints) -> ValuesLeft:
+        """Return what is left after a release without the column."""
+        groups = np.arange(len(parents))
+        return ValuesLeft(_repeated(self.pairs, parents, groups, self.width), self.is_open[parents], self.width)
+
+    def counts(self) -> Ints:
+        """Return how many values each group is left with; those that any value is left to have none here."""
+        return np.bincount(self.pairs // self.width, minlength=len(self.is_open))
+
+
+def _repeated(pairs: Ints, of: Ints, to: Ints, width: int) -> Ints:
+    """Return the values of groups `of`, for each of them under the number `to`."""
+    starts, ends = np.searchsorted(pairs, of * width), np.searchsorted(pairs, (of + 1) * width)
+    counts = ends - starts
+    place = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(starts, counts)
+    return np.asarray(np.repeat(to, counts) * width + pairs[place] % width)
+
+
+def unique(numbers: Ints) -> Ints:
+    """Return the different numbers, ascending, several times faster than numpy's unique."""
+    ordered = np.sort(numbers)
+    return ordered[np.diff(ordered, prepend=-1) > 0]
+
+
+def row_classes(table: pa.Table) -> Ints:
+    """Return the class of each row: equal cells have equal classes; intervals are compared by their ends."""
+    while any(pa.types.is_struct(kind) for kind in table.schema.types):
+        table = table.flatten()
+    classes = np.zeros(table.num_rows, np.int64)
+    for codes, count in encode(table):
+        classes = np.unique(classes * max(count, 1) + codes, return_inverse=True)[1]
+    return classes
+
+
+def classes_of_people(who: Ints, of_rows: Ints, everybody: int) -> Ints:
+    """Return the class of each person: the set of the classes of their rows, by number; `ABSENT` without rows."""
+    width = int(of_rows.max(initial=0)) + 1
+    pairs = unique(who * width + of_rows)
+    owners, members = pairs // width, pairs % width
+    classes = np.full(everybody, ABSENT)
+    starts = np.flatnonzero(np.diff(owners, prepend=-1))
+    sizes = np.diff(starts, append=len(owners))
+    sets = np.zeros(len(starts), np.int64)
+    for place in range(int(sizes.max(initial=0))):  # one member more of each set, the smallest first
+        member = np.where(sizes > place, members[np.minimum(starts + place, len(members) - 1)] + 1, 0)
+        sets = np.unique(sets * (width + 1) + member, return_inverse=True)[1]
+    classes[owners[starts]] = sets
+    return classes

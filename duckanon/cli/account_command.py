@@ -1,0 +1,69 @@
+"""``duckanon account``: what an account of releases holds and leaves, a person forgotten, and budgets."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+
+def add_to(commands: Any) -> None:
+    """Describe the command."""
+    description = "Show, check or change the account of releases that a policy names under [account]."
+    parser = commands.add_parser("account", help="what all releases of an account leave", description=description)
+    steps = parser.add_subparsers(dest="step", metavar="STEP", required=True, parser_class=type(parser))
+    show = steps.add_parser("show", help="list the releases", description="List the releases of the account.")
+    check = steps.add_parser(
+        "check",
+        help="count all releases again",
+        description="Count after each release how many candidates and sensitive values remain. Exit code 1 where the "
+        "joint promises of the policy are not kept.",
+    )
+    forget = steps.add_parser(
+        "forget",
+        help="make a person unrecognizable",
+        description="Replace the keyed hash of a person by random bytes; the classes stay, since others share them.",
+    )
+    for step in (show, check, forget):
+        step.add_argument("policy", metavar="POLICY.toml", help="the policy that names the account and its key")
+    forget.add_argument("person", metavar="PERSON", help="the person, as the source names them")
+    budget = steps.add_parser(
+        "budget",
+        help="show or set budgets of differential privacy",
+        description="Show what answers of anon.dp_table may spend and have spent; --dataset and --epsilon set it. "
+        "The budget of a data set is for all consumers together; a consumer may have a budget beside it.",
+    )
+    budget.add_argument("account", metavar="ACCOUNT", help="the file of the account, which --dataset makes")
+    budget.add_argument("--dataset", metavar="NAME", help="the data set whose budget is set")
+    budget.add_argument("--consumer", metavar="NAME", help="the consumer whose budget is set")
+    budget.add_argument("--epsilon", type=float, metavar="NUMBER", help="how much of epsilon all answers may spend")
+    budget.add_argument("--delta", type=float, default=0.0, metavar="NUMBER", help="and of delta (default: 0)")
+    for step in (parser, show, check, forget, budget):
+        step.exit_code = 2
+    parser.set_defaults(runner=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command and return its exit code."""
+    from duckanon.cli.release_command import exit_code, visible_lines
+    from duckanon.job import account_views, budget_views
+    from duckanon.job.errors import PolicyError
+    from duckanon.job.run import connection
+
+    def work() -> int:
+        is_kept = True
+        if options.step == "show":
+            lines = account_views.show(options.policy)
+        elif options.step == "check":
+            lines, is_kept = account_views.check(options.policy)
+        elif options.step == "budget":
+            if (options.dataset is None) != (options.epsilon is None) or (options.consumer and not options.dataset):
+                raise PolicyError("--dataset and --epsilon set a budget together; neither shows all budgets.")
+            if options.dataset is not None:
+                budget_views.limit(options.account, options.dataset, options.consumer, options.epsilon, options.delta)
+            lines = budget_views.show(options.account)
+        else:
+            lines = account_views.forget(options.policy, options.person, connection)
+        print(visible_lines("\n".join(lines)))
+        return 0 if is_kept else 1
+
+    return exit_code(f"duckanon account {options.step}", work)

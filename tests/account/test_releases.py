@@ -1,0 +1,92 @@
+"""The releases of an account: counted as brute force counts them, with nothing in the file that is not a hash."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from duckanon._core.account.joint import ABSENT, classes_of_people
+from duckanon._core.account.releases import Entry, Releases
+from duckanon._core.account.storage import Account, AccountError
+from tests.measure.test_joint_releases import Row, counted
+from tests.profiles import dear
+
+KEY = "a key that nobody else has"
+
+
+def entry(account: Account, rows: list[Row]) -> Entry:
+    """Make the entry of a release from its rows, class by class."""
+    rows = [row for row in rows if row[0] is not None]
+    people = sorted({str(row[0]) for row in rows})
+    who = np.array([people.index(str(row[0])) for row in rows], np.int64)
+    classes = classes_of_people(who, np.array([row[1] for row in rows], np.int64), len(people))
+    pairs = sorted({(int(classes[person]), row[2]) for person, row in zip(who, rows, strict=True)})
+    hashes = b"".join(account.keyed("value", str(value)) for _, value in pairs)
+    return Entry(
+        policy="policy.toml",
+        name="patients",
+        sha256=None,
+        naming=b"as it is",
+        people=b"".join(account.keyed("person", person) for person in people),
+        classes=classes,
+        values={"diagnosis": (np.array([one for one, _ in pairs], np.int64), hashes)},
+    )
+
+
+def joint(releases: Releases, new: list[Entry] = []) -> list[tuple[int | None, int | None]]:  # noqa: B006
+    return [(counts.k, counts.values_left("diagnosis")) for _, counts in releases.joint(new)]
+
+
+_ROWS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=12)
+
+
+@dear
+@given(months=st.lists(_ROWS, min_size=1, max_size=4))
+def test_joint_counts_are_those_of_brute_force(months: list[list[Row]]) -> None:
+    expected = [(row["joint_k"], row["joint_l"]) for row in counted(months, 2)]
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Account(Path(folder) / "account.sqlite", KEY, create=True) as account,
+    ):
+        releases = Releases(account)
+        new = [entry(account, rows) for rows in months]
+        assert joint(releases, new) == expected
+        releases.enter(new[:1], "first run", 0)
+        assert joint(releases, new[1:]) == expected
+        releases.enter(new[1:], "second run", 1)
+        assert joint(releases) == expected
+
+
+def test_a_forgotten_person_is_nobody_and_the_counts_stay(tmp_path: Path) -> None:
+    rows: list[Row] = [(1, 0, 0), (2, 0, 1), (3, 1, 0), (4, 1, 1)]
+    with Account(tmp_path / "account.sqlite", KEY, create=True) as account:
+        releases = Releases(account)
+        releases.enter([entry(account, rows), entry(account, rows[1:])], "run", 0)
+        before, anna = joint(releases), account.keyed("person", "1")
+        assert before == [(2, 2), (1, 1)]
+        assert (tmp_path / "account.sqlite").stat().st_mode & 0o077 == 0
+        assert list(releases.places(anna)) == [0]
+        assert releases.forget(anna)
+        assert list(releases.places(anna)) == [ABSENT]
+        assert joint(releases) == before
+        assert not releases.forget(anna)
+
+
+def test_who_counted_other_releases_or_names_people_otherwise_is_refused(tmp_path: Path) -> None:
+    with Account(tmp_path / "account.sqlite", KEY, create=True) as account:
+        releases = Releases(account)
+        new = entry(account, [(1, 0, 0), (2, 0, 1)])
+        releases.enter([new], "first run", 0)
+        with pytest.raises(AccountError, match="another job entered a release"):
+            releases.enter([new], "second run", 0)
+        named_otherwise = Entry(**{**new.__dict__, "naming": b"a pseudonym"})
+        with pytest.raises(AccountError, match="named otherwise"):
+            releases.enter([named_otherwise], "second run", 1)
+        assert [one.number for one in releases.listed()] == [1]
+        assert releases.has("first run")
+        assert not releases.has("second run")

@@ -1,0 +1,137 @@
+"""Jobs with an account: entered with the release or not at all, no plain value, promises over all releases."""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+import zlib
+from collections import deque
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from duckanon._core.common import journal, outbox
+from duckanon._core.common.locks import give_back
+from duckanon.cli.main import main
+from duckanon.job import FileProblem, PolicyError, PromiseBroken, release
+from tests.job.conftest import changed
+
+KEY = "the key of this account"
+ACCOUNT = '\n[account]\npath = "account.sqlite"\nkey = { environment = "ACCOUNT_KEY" }\n'
+PEOPLE = """
+    SELECT i AS id, 'patient-' || i AS patient, 'Person ' || i AS name, 'years ' || (i % 4) AS age, 'female' AS sex,
+           ['influenza', 'asthma', 'cold'][1 + i // 4 % 3] AS diagnosis FROM range({}, {}) AS t(i)
+"""
+"""Four classes, a row each."""
+
+
+@pytest.fixture
+def policy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("ACCOUNT_KEY", KEY)
+    return changed(folder, ("k = 10\n", f"k = 10\njoint_k = 10\njoint_l = 2\n{ACCOUNT}"))
+
+
+def write(database: duckdb.DuckDBPyConnection, first: int, last: int) -> None:
+    database.execute(f"COPY ({PEOPLE.format(first, last)}) TO 'people.parquet'").fetchall()
+
+
+def lines(capsys: pytest.CaptureFixture[str], *arguments: str, code: int = 0) -> list[str]:
+    assert main(["account", *arguments]) == code
+    return capsys.readouterr().out.splitlines()
+
+
+def test_releases_are_counted_together(
+    policy: Path, database: duckdb.DuckDBPyConnection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write(database, 0, 200)
+    record = release(policy)
+    assert record["account"] == {"path": "account.sqlite", "releases": 1, "people": 200, "joint_k": 50}
+    before = Path("release.parquet").read_bytes()
+    write(database, 8, 200)  # two people of each class are gone, whom k does not see
+    with pytest.raises(PromiseBroken, match=r"joint_k: promised 10, measured 2\. Over all releases"):
+        release(policy)
+    assert Path("release.parquet").read_bytes() == before
+    assert lines(capsys, "check", "policy.toml") == ["1  table: joint_k = 50, joint_l of diagnosis = 3"]
+    lax = changed(policy.parent, ("k = 10\n", f"k = 10\n{ACCOUNT}"), name="lax.toml")  # another policy, one account
+    assert release(lax)["account"]["joint_k"] == 2
+    shown = lines(capsys, "show", "policy.toml")
+    assert [line.split("  ")[2:] for line in shown] == [
+        ["policy.toml", "table: 200 people in 4 classes"],
+        ["lax.toml", "table: 192 people in 4 classes"],
+    ]
+    assert lines(capsys, "check", "policy.toml", code=1)[-1] == "2  table: joint_k = 2, joint_l of diagnosis = 3"
+    assert "forgotten" in lines(capsys, "forget", "policy.toml", "patient-9")[0]
+    lines(capsys, "forget", "policy.toml", "patient-9", code=3)
+
+
+def test_no_plain_value_is_in_the_file(policy: Path, database: duckdb.DuckDBPyConnection) -> None:
+    write(database, 0, 200)
+    release(policy)
+    with sqlite3.connect("account.sqlite") as con:
+        arrays = [zlib.decompress(data) for (data,) in con.execute("SELECT data FROM arrays")]
+    everything = b"".join([Path("account.sqlite").read_bytes(), *arrays])
+    for value in (b"patient-", b"Person", b"influenza", b"asthma", b"years", b"female", KEY.encode()):
+        assert value not in everything
+    for value in ("patient-7", "influenza"):  # nor a hash that anyone could compute
+        for algorithm in ("md5", "sha1", "sha256", "blake2b"):
+            assert hashlib.new(algorithm, value.encode()).digest()[:8] not in everything
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize("moment", ["before the entry", "after the entry"])
+def test_a_killed_job_is_entered_and_published_or_neither(
+    policy: Path, database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    class Killed(BaseException):
+        pass
+
+    def kill(*_: object, **__: object) -> None:
+        raise Killed
+
+    write(database, 0, 200)
+    release(policy)
+    before = Path("release.parquet").read_bytes()
+    with monkeypatch.context() as patched:
+        patched.setattr(outbox.Outbox, "__exit__", lambda self, *_: deque(map(give_back, self._locks), 0) and None)
+        if moment == "after the entry":
+            patched.setattr(journal, "rename", kill)
+        else:
+            patched.setattr("duckanon.job.account.JobAccount.commit", kill)
+        write(database, 40, 200)
+        with pytest.raises(Killed):
+            release(policy)
+    assert Path("release.parquet").read_bytes() == before
+    is_entered = moment == "after the entry"
+    with pytest.raises(PolicyError, match="role"):  # a run that fails early completes the killed one all the same
+        release(changed(policy.parent, ("id =", "other ="), ("k = 10\n", f"k = 10\n{ACCOUNT}")))
+    policy = changed(policy.parent, ("k = 10\n", f"k = 10\njoint_k = 10\n{ACCOUNT}"))
+    assert (Path("release.parquet").read_bytes() != before) == is_entered
+    assert release(policy)["account"]["releases"] == (3 if is_entered else 2)
+
+
+def test_what_is_wrong_is_said(
+    policy: Path, database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for replaced, message in [
+        (("k = 10\n", "k = 10\njoint_k = 10\n"), "promises.joint_k counts the releases of an account; add"),
+        (("k = 10\n", f"k = 10\njoint_l = 1\n{ACCOUNT}"), "promises.joint_l must be at least 2"),
+        (('patient = "person"', f'patient = "drop"\n{ACCOUNT}\n[x]'), "is not a field of a policy"),
+    ]:
+        with pytest.raises(PolicyError, match=message):
+            release(changed(policy.parent, replaced, name="wrong.toml"))
+    dropped = changed(policy.parent, ('patient = "person"', 'patient = "drop"'), ("k = 10\n", f"k = 10\n{ACCOUNT}"))
+    with pytest.raises(PolicyError, match="columns must have a person: the account counts people"):
+        release(dropped)
+    policy = changed(policy.parent, ("k = 10\n", f"k = 10\n{ACCOUNT}"))
+    release(policy, dry_run=True)
+    assert not Path("account.sqlite").exists()
+    release(policy)
+    monkeypatch.setenv("ACCOUNT_KEY", "another key of an account")
+    with pytest.raises(FileProblem, match="the account was made with another key"):
+        release(policy)
+    monkeypatch.setenv("ACCOUNT_KEY", "short")
+    with pytest.raises(FileProblem, match=r"account\.key\.environment must have a key of at least 16 characters"):
+        release(policy)
+    with pytest.raises(FileProblem, match="the job reads this file"):
+        release(policy, target="account.sqlite.parquet", report="account.sqlite")

@@ -1,0 +1,187 @@
+"""Tables of events released together: their promise is counted on the files, and what would tell more is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import combinations
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from duckanon.cli.main import main
+from duckanon.job import PolicyError, PromiseBroken, release
+from duckanon.job.check import check_policy
+from tests.job.conftest import LINKED_PEOPLE, LINKED_POLICY
+
+
+def policy(hospital: Path, *replacements: tuple[str, str]) -> Path:
+    text = LINKED_POLICY
+    for before, after in replacements:
+        assert before in text
+        text = text.replace(before, after)
+    (hospital / "policy.toml").write_text(text, encoding="utf-8")
+    return hospital / "policy.toml"
+
+
+def smallest_by_brute_force() -> int:
+    """Read the files as a receiver does: people of the same class who have any visit, two, or a visit and a result."""
+    classes = dict(duckdb.sql("SELECT patient, age FROM 'patients_out.parquet'").fetchall())
+    rows: dict[str, list[tuple]] = {one: [] for one in classes}
+    for one, *label in duckdb.sql(
+        "SELECT pid, ward, day FROM read_csv('visits_out.csv', all_varchar = true)"
+    ).fetchall():
+        rows[one].append(("visits", *label))
+    for one, *label in duckdb.sql("SELECT patient, test FROM 'labs_out.parquet'").fetchall():
+        rows[one].append(("labs", *label))
+    held: Counter = Counter()
+    for one, own in rows.items():
+        chosen = {tuple(sorted(some)) for size in (0, 1, 2) for some in combinations(own, size)}
+        held.update((classes[one], some) for some in chosen if sum(label[0] == "labs" for label in some) < 2)
+    return min(held.values())
+
+
+def test_events_are_released_together_and_counted_on_their_files(
+    hospital: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = release(hospital / "policy.toml")
+    assert [table["name"] for table in run["tables"]] == ["patients", "visits", "labs"]
+    for table in run["tables"]:
+        promise = {one["name"]: one for one in table["promises"]}["known_events"]
+        assert (promise["asked"], promise["measured"]) == (5, smallest_by_brute_force())
+        assert "any 2 events (visits: 2, labs: 1)" in promise["words"]
+    keys = [
+        set(duckdb.sql(f"SELECT DISTINCT {one}").fetchall())
+        for one in (
+            "patient FROM 'patients_out.parquet'",
+            "pid FROM 'visits_out.csv'",
+            "patient FROM 'labs_out.parquet'",
+        )
+    ]
+    assert keys[1] <= keys[0]
+    assert keys[2] <= keys[0]
+    three, with_rows, whole = run["linked"]["exposure"]
+    assert (three["knows"], whole["people"]) == ("3 events", LINKED_PEOPLE)
+    assert three["unique"] <= three["under_k"] <= whole["under_k"]
+    assert with_rows["knows"] == "2 events and the number of all rows"
+    names = [table["output"]["path"] for table in run["tables"]]
+    assert main(["verify", *names]) == 0
+    assert "visits: known_events: confirmed: " in capsys.readouterr().out
+    text = (hospital / "visits_out.csv").read_text()
+    changed = text.splitlines()
+    changed[1] = changed[1].replace(changed[1].split(",")[1], "another ward", 1)
+    (hospital / "visits_out.csv").write_text("\n".join(changed) + "\n")
+    assert main(["verify", *names]) == 1
+    assert "labs: known_events: DIFFERS: 1, recorded as " in capsys.readouterr().out
+
+
+@pytest.mark.rotating
+def test_a_release_that_breaks_the_promise_is_not_published(hospital: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels that somebody changes after the method are found: one row of a ward that nobody else has."""
+    from duckanon.job import linked_release
+
+    together = linked_release.release_together
+
+    def changed(con: duckdb.DuckDBPyConnection, file: object, people: object, events: dict, *others: object) -> None:
+        together(con, file, people, events, *others)
+        name = events["visits"].released
+        con.execute(f"UPDATE {name} SET ward = 'x' WHERE rowid = (SELECT min(rowid) FROM {name})").fetchall()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(linked_release, "release_together", changed)
+        with pytest.raises(PromiseBroken, match=r"known_events: promised 5, measured 1\. Whoever knows any 2 events"):
+            release(hospital / "policy.toml")
+    assert not list(hospital.glob("*_out.*"))
+    days = 'name = "release_linked"\nladder = [{ day = "day" }]'
+    with pytest.raises(PromiseBroken, match="rows would have to be left out"):
+        release(policy(hospital, ('name = "release_linked"', days)))
+    with pytest.raises(PolicyError, match=r"max_confidence must be at least 0\.\d+, the share of people"):
+        release(policy(hospital, ("[tables.visits]", "[tables.visits]\npromises = { max_confidence = 0.3 }")))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "says"),
+    [
+        ('taken = "drop"', 'taken = "free"', "columns.taken is a date, more exact than the labels"),
+        ('taken = "drop"', 'taken = "pseudonym"', "columns.taken: a pseudonym beside the person's links rows"),
+        (
+            'age = "quasi_identifier"',
+            'age = "quasi_identifier"\nday = "free"',
+            "columns.day is a quasi_identifier of visits",
+        ),
+        ('pid = { role = "person", pseudonym = true }', 'pid = "person"', "pseudonym = true }, since it releases"),
+        ("known_events = 1 }", "known_events = 1, t = 0.2 }", "promises.t is not for release_linked; promise max_conf"),
+        ("known_events = 1 }", "known_events = 1, linked_k = 2 }", "promises.linked_k is not for release_linked"),
+        ("known_events = 1 }", "known_events = 1, k = 4 }", "promises.k must be the same for all tables"),
+        ("known_events = 1 }", "max_confidence = 0.5 }", "promises.max_confidence needs a column with the role sens"),
+        ("k = 5\n", "k = 5\nknown_events = 5\n", "known_events must be at most 4; got 5"),
+        (
+            "[tables.labs]",
+            '[tables.labs]\nmethod = { name = "release_linked", counts = "bands" }',
+            "method.counts must be",
+        ),
+        (
+            "[tables.labs]",
+            '[tables.labs]\nmethod = { name = "release_linked", class = ["test"] }',
+            "method.class is for a",
+        ),
+        ('name = "release_linked"', 'name = "recode"', "promises.known_events is for tables that release_linked"),
+    ],
+)
+def test_policies_that_tell_more_than_is_counted_are_refused(
+    hospital: Path, before: str, after: str, says: str
+) -> None:
+    path = policy(hospital, (before, after))
+    with pytest.raises(PolicyError) as error:
+        check_policy(path, with_data=False)
+    assert says in str(error.value)
+    assert ", line " in str(error.value)
+
+
+@pytest.mark.rotating
+def test_columns_of_two_types_and_people_without_events(hospital: Path, database: duckdb.DuckDBPyConnection) -> None:
+    """A date that is a text in one table is refused; people without events are in their class all the same."""
+    path = policy(hospital, ('taken = "drop"', 'day = "quasi_identifier"'))
+    database.execute(
+        "COPY (SELECT patient, test, taken::VARCHAR AS day FROM 'labs.parquet') TO 'labs.parquet'"
+    ).fetchall()
+    with pytest.raises(PolicyError, match=r"columns.day has the type VARCHAR here and DATE in visits"):
+        release(path)
+    database.execute(
+        "COPY (SELECT patient, test, day::DATE AS day FROM 'labs.parquet' WHERE patient > 10) TO 'labs.parquet'"
+    ).fetchall()
+    database.execute("COPY (FROM 'visits.parquet' WHERE pid > 10) TO 'visits.parquet'").fetchall()
+    run = release(path)
+    assert run["tables"][0]["output"]["people"] == LINKED_PEOPLE
+    assert duckdb.sql("SELECT DISTINCT day FROM 'labs_out.parquet'").fetchall() == [("*",)], "fewer are known of labs"
+    assert run["linked"]["known"] == 2
+
+
+@pytest.mark.rotating
+def test_one_table_of_events_with_classes_bands_and_a_ladder(
+    hospital: Path, database: duckdb.DuckDBPyConnection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = "row_number() OVER (PARTITION BY pid ORDER BY day, ward) = 1"
+    database.execute(
+        f"COPY (SELECT *, pid % 2 AS arm FROM 'visits.parquet' QUALIFY pid % 3 > 0 OR {first}) TO 'visits.parquet'"
+    ).fetchall()
+    text = (
+        LINKED_POLICY[: LINKED_POLICY.index("[tables.patients]")]
+        + LINKED_POLICY[LINKED_POLICY.index("[tables.visits]") : LINKED_POLICY.index("[tables.labs]")]
+    )
+    ladder = 'ladder = [{ day = "quarter" }, { day = "year" }, { ward = "*" }]\ncounts = "bands"\nclass = ["arm"]\n'
+    text = text.replace('name = "release_linked"\n', f'name = "release_linked"\n{ladder}')
+    (hospital / "policy.toml").write_text(text + 'arm = "quasi_identifier"\n', encoding="utf-8")
+    (table,) = release(hospital / "policy.toml")["tables"]
+    days = {
+        row[0]
+        for row in duckdb.sql("SELECT DISTINCT day FROM read_csv('visits_out.csv', all_varchar = true)").fetchall()
+    }
+    assert days <= {"2025", *(f"2025-Q{number}" for number in range(1, 5))}
+    bands = duckdb.sql("SELECT arm, row_count, count(DISTINCT pid) FROM 'visits_out.csv' GROUP BY ALL").fetchall()
+    assert len(bands) > 2
+    assert min(people for _, _, people in bands) >= 5
+    treatments = {column["name"]: column["treatment"] for column in table["columns"]}
+    assert treatments["arm"] == "released as it is, the class of a person"
+    assert main(["verify", "visits_out.csv"]) == 0
+    assert "known_events: confirmed" in capsys.readouterr().out
