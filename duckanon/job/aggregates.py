@@ -182,6 +182,13 @@ def promised(con: sql.Connection, table: Table, tables: Tables, given: Mapping[s
     yield Promise("max_suppressed_fraction", limit, share, share <= limit, words, helpful)
 
 
+def counted_again(con: sql.Connection, rows: str, promise: str, given: Mapping[str, Any]) -> float | None:
+    """Count a promise from the file alone, which tells it unless groups of values are margins."""
+    if promise == "k":
+        return smallest(con, rows)
+    return open_cells(con, rows, given, None) if promise == "open_cells" else hidden_value(con, rows, given, None)
+
+
 def left_out(con: sql.Connection, tables: Tables, given: Mapping[str, Any]) -> SuppressedEntry:
     """Return the share of the value that is hidden: no row is left out of a sum."""
     share = hidden_value(con, tables.counted, given, tables.hierarchies)

@@ -199,17 +199,10 @@ def _promised(release: _Release, promise: PromiseEntry) -> Finding:
 
 
 def _of_cells(release: _Release, promise: PromiseEntry) -> Finding:
-    """Count a promise about cells again: the audit needs nothing but the file, unless groups of values are margins."""
     table, name, given = release.entry["name"], promise["name"], release.entry["method"]["parameters"]
     if name != "k" and given.get("hierarchies"):
         return Finding(table, name, "unknown", "the file does not tell which values the groups of a hierarchy have")
-    if name == "k":
-        measured: float | None = aggregates.smallest(release.con, release.rows)
-    elif name == "open_cells":
-        measured = aggregates.open_cells(release.con, release.rows, given, None)
-    else:
-        measured = aggregates.hidden_value(release.con, release.rows, given, None)
-    return _compared(table, name, measured, promise["measured"])
+    return _compared(table, name, aggregates.counted_again(release.con, release.rows, name, given), promise["measured"])
 
 
 def _k_query(release: _Release) -> str:
