@@ -23,7 +23,7 @@ LONGEST_MODULE = 300
 PUBLIC_FACES = {"__init__.py", "py.typed", "spectral.py"}
 """What may stand at the top of the package beside the packages."""
 
-PUBLIC_PACKAGES = {"cli", "dbt", "job", "large", "notebook", "plot", "postgresql", "report", "spark"}
+PUBLIC_PACKAGES = {"cli", "dbt", "job", "large", "notebook", "plot", "postgresql", "report", "spark", "workbench"}
 """The packages that users import or run; all others begin with an underscore."""
 
 SAYS_ALL = re.compile(r"\b(ASC|DESC)\s+NULLS\s+(FIRST|LAST)$")

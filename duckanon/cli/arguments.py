@@ -16,10 +16,11 @@ from duckanon.cli import (
     policy_command,
     printing_commands,
     release_command,
+    workbench_command,
 )
 from duckanon.cli.output import FORMATS
 
-JOB_COMMANDS = ("release", "policy", "history", "verify", "evidence", "account")
+JOB_COMMANDS = ("release", "policy", "history", "verify", "evidence", "account", "workbench")
 """Commands for which exit code 1 means a broken promise, and a wrong command line is 2, like a wrong policy."""
 COMMANDS = ("shell", "run", "functions", "sql", "assess", "demo", "render", "extension", *JOB_COMMANDS)
 TAKING_VALUES = ("--db", "--format", "-c")
@@ -85,6 +86,7 @@ def parser() -> Parser:
     policy_command.add_verify(commands)
     account_command.add_to(commands)
     policy_command.add_evidence(commands)
+    workbench_command.add_to(commands)
     for command in (shell, run):
         _add_database(command, is_command=True)
     for command in (shell, run, functions):

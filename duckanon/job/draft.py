@@ -52,7 +52,7 @@ _K = 10
 _ENDING = """
 [method]
 # generalize, recode, suppress_cells, boxes, microaggregate; new records: synthesize, spectral_release, svd_swap, pica
-name = "generalize"
+{linked}name = "generalize"
 
 # Counted on the written file before it is published.
 [promises]
@@ -85,7 +85,22 @@ def draft(con: sql.Connection, path: str, table: str | None, query: str | None, 
     lines = "".join(f"{_key(name)} = {_text(role)}  # {_comment(why)}\n" for name, role, why in roles)
     lines += narrowing_comments(con, {name: role for name, role, _ in roles})
     sensitive = [name for name, role, _ in columns if role == "sensitive"]
-    return beginning + lines + _ENDING.format(k=_K, diversity=_diversity(sensitive))
+    return beginning + lines + _ENDING.format(k=_K, diversity=_diversity(sensitive), linked=_linked(con, roles))
+
+
+def _linked(con: sql.Connection, roles: list[tuple[str, str, str]]) -> str:
+    """Return the comment about events: people with several rows, which a receiver may have to see together."""
+    person = next((name for name, role, _ in roles if role == "person"), None)
+    if person is None:
+        return ""
+    rows, people = sql.one(con, f"SELECT count(*), count(DISTINCT {sql.name(person)}) FROM memory.main.drafted")
+    if rows <= people:
+        return ""
+    return (
+        '# People have several rows. To release which rows are one person\'s: release_linked, { role = "person", '
+        "pseudonym = true }\n# above, [key] with a file, and known_events = 2 under [promises]: the events that "
+        "somebody may know.\n"
+    )
 
 
 def narrowing_comments(con: sql.Connection, roles: dict[str, str]) -> str:

@@ -46,11 +46,14 @@ class PolicyFile:
         return PolicyError(f"{self.path}, line {_line(self.text, ('tables', table, *path))}: {text}")
 
 
-def read(path: str | Path, changes: Mapping[str, Any] | None = None) -> PolicyFile:
-    """Read a policy, changed by what the command line says (`changes_of`); errors say where and how it is wrong."""
+def read(path: str | Path, changes: Mapping[str, Any] | None = None, text: str | None = None) -> PolicyFile:
+    """Read a policy, changed by what the command line says (`changes_of`); errors say where and how it is wrong.
+
+    `text` is what the file said when somebody decided to run it, where it may have been changed since.
+    """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = path.read_text(encoding="utf-8-sig") if text is None else text
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
         raise FileProblem(f"{path}: the policy cannot be read ({why}).") from None

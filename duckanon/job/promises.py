@@ -221,7 +221,10 @@ def linked(con: sql.Connection, releases: Mapping[str, tuple[Table, Shape, Table
     if not parts:
         return {}
     measured = linked_size(con, parts)
-    return {name: _linked_promise(table, measured) for name, (table, _, _) in counted.items()}
+    together = (
+        "all tables, those of events left out," if any(one[0].is_linked for one in releases.values()) else "all tables,"
+    )
+    return {name: _linked_promise(table, measured, together) for name, (table, _, _) in counted.items()}
 
 
 def linked_size(con: sql.Connection, parts: Sequence[tuple[str, str, Sequence[str]]]) -> int:
@@ -241,12 +244,12 @@ def linked_size(con: sql.Connection, parts: Sequence[tuple[str, str, Sequence[st
     )
 
 
-def _linked_promise(table: Table, measured: int) -> Promise:
+def _linked_promise(table: Table, measured: int, together: str) -> Promise:
     asked = table.promises.linked_k if table.promises.linked_k is not None else table.promises.k or 0
     words = (
-        f"Linked by pseudonym across all tables, at least {measured} people share every combination of classes."
+        f"Linked by pseudonym across {together} at least {measured} people share every combination of classes."
         if measured >= asked
-        else f"Linked by pseudonym across all tables, the rarest combination of classes belongs to {measured} "
+        else f"Linked by pseudonym across {together} the rarest combination of classes belongs to {measured} "
         f"{'person' if measured == 1 else 'people'}; "
         f"{asked} were promised."
     )

@@ -44,6 +44,7 @@ def release(
     show_progress: bool = False,
     say: Callable[[str], None] | None = None,
     cancel: threading.Event | None = None,
+    policy_text: str | None = None,
 ) -> Record:
     """Release the tables of a policy: `duckanon.release`, the job of the command ``duckanon release``.
 
@@ -59,6 +60,7 @@ def release(
         show_progress: Show each step on standard error.
         say: Called with each step, such as ``reading patients``, in place of standard error.
         cancel: Stops the job when another thread sets it; the previous release stays in place.
+        policy_text: The text of the policy when the release was decided, for programs that edit the file meanwhile.
 
     Returns:
         The record of the run.
@@ -88,7 +90,7 @@ def release(
                 tell(text)
                 stop_if_asked()
 
-            return released(con, policy, given, previous=previous, dry_run=dry_run, say=step)
+            return released(con, policy, given, previous=previous, dry_run=dry_run, say=step, policy_text=policy_text)
     finally:
         con.close()
 
@@ -141,9 +143,10 @@ def released(
     previous: str | Path | None,
     dry_run: bool,
     say: Callable[[str], None],
+    policy_text: str | None = None,
 ) -> Record:
     """Release the tables of a policy through a connection of `connection`, which can be interrupted."""
-    file = policy_file.read(policy, given)
+    file = policy_file.read(policy, given, policy_text)
     consistency.check(file)
     key = keys.read(file)
     where = places(file)
@@ -266,7 +269,7 @@ def _page_of_refusal(run: Record) -> str:
     from duckanon import report
 
     tables = [{**entry, "output": None, "changes": None} for entry in run["tables"]]
-    return report.html({**run, "tables": tables}, {})
+    return report.html({**run, "tables": tables, "linked": None}, {})
 
 
 def _check(run: Record, made: dict[str, TableResult], refusal: Path | None, outbox: Outbox) -> None:

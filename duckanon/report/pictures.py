@@ -155,8 +155,8 @@ def _correlation_figure(measures: Mapping[str, Any]) -> Figure | None:
     )
 
 
-def _distribution_figure(sample: Pair, columns: Sequence[str], least: int) -> Figure | None:
-    """Draw the distributions of columns; of a coarse release, of values drawn from what its cells hold."""
+def distribution_rows(sample: Pair, columns: Sequence[str], least: int) -> list[dict[str, Any]]:
+    """Return shares of parts of columns before and after; of a coarse release, of values drawn from its cells."""
     chosen = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
     original, released = (
         table_of("distributions", sample.con.sql(f"SELECT {chosen} FROM {name}"))
@@ -168,7 +168,12 @@ def _distribution_figure(sample: Pair, columns: Sequence[str], least: int) -> Fi
                                         {name_list(columns)}, {options}) AS meanings"""
     )[0]["meanings"]
     drawn = judged(original, released, meanings).drawn(np.random.default_rng())
-    rows = [row for name in columns for row in shares_of(name, original.column(name), drawn.column(name), least)]
+    return [row for name in columns for row in shares_of(name, original.column(name), drawn.column(name), least)]
+
+
+def _distribution_figure(sample: Pair, columns: Sequence[str], least: int) -> Figure | None:
+    """Draw the distributions of columns."""
+    rows = distribution_rows(sample, columns, least)
     if not rows:
         return None
     shown = list(dict.fromkeys(row["column_name"] for row in rows))

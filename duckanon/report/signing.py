@@ -123,6 +123,11 @@ class Signing:
                     table["name"], row["kept"]
                 )
                 found.append((row["k"], _finds(who, row["k"], shown)))
+        for position, row in enumerate((self._record.get("linked") or {}).get("exposure") or []):
+            if row["unique"]:
+                share = self._number("linked", "exposure", position, "unique", form="percent")
+                words = Markup("Who knows of a person {} finds {} of the people alone.").format(row["knows"], share)
+                found.append((1, words))
         if found:
             return min(found, key=lambda one: one[0])[1]
         if any((table.get("method") or {}).get("name") in NEW_RECORDS for table in self._tables):
@@ -190,10 +195,14 @@ _QUESTION_OF = {
     "exact_copies": "singling out",
     "unique_copies": "singling out",
     "linked_k": "linkability",
+    "known_events": "linkability",
+    "joint_k": "linkability",
     "max_small_changes": "linkability",
     "l": "inference",
     "recursive l": "inference",
     "t": "inference",
+    "joint_l": "inference",
+    "max_confidence": "inference",
     "membership": "inference",
     "isolated_membership": "inference",
 }

@@ -63,7 +63,43 @@ def tabulate(given: tuple[Connection, list[str]], measure: str) -> None:
     con.execute(f"CREATE OR REPLACE TABLE o AS SELECT {total} AS total FROM t GROUP BY {', '.join(sets)}").fetchall()
 
 
-TASKS = (
+def visits(rows: int) -> Connection:
+    con = duckanon.connect()
+    con.execute(
+        f"""CREATE TABLE v AS SELECT hash(i) % {rows // 5} AS patient, 'r' || hash(i * 7) % 1000 AS region,
+        hash(i * 3) % 100 AS age, hash(i * 11) % 1000 / 10 AS cost FROM range({rows}) AS t(i)"""
+    ).fetchall()
+    return con
+
+
+def draw(con: Connection) -> None:
+    con.execute(
+        """CREATE OR REPLACE TABLE o AS FROM anon.dp_table('v', ['region'], 1,
+        ['count', 'sum(cost)', 'mean(age)', 'quantile(age, 0.5)'], delta := 1e-6, person := 'patient', max_groups := 3,
+        bounds := MAP {'cost': [0, 100], 'age': [0, 120]}, unaccounted := true)"""
+    ).fetchall()
+
+
+def by_person(con: Connection) -> None:
+    con.execute(
+        """CREATE OR REPLACE TABLE o AS SELECT region, count(*), sum(cost), avg(age), median(age)
+        FROM (SELECT region, patient, sum(cost) AS cost, avg(age) AS age FROM v GROUP BY ALL) GROUP BY ALL"""
+    ).fetchall()
+
+
+TASKS = [
+    Task(
+        "dp_table, 4 aggregates of 1,000 groups, 3 a person",
+        [1_000_000, 10_000_000],
+        visits,
+        draw,
+        by_person,
+        "GROUP BY person and group",
+        1,
+    )
+]
+
+TASKS += (
     [
         Task(
             f"protect_table, {what}, k = 10",

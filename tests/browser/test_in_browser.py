@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,9 +12,9 @@ import duckdb
 import pytest
 
 from duckanon import report
+from tests.browser.conftest import CHROMIUM
 from tests.report.records import at, measured_record
 
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium; Debian's package is called chromium"),
@@ -28,17 +26,6 @@ PHONE, DESK = 390, 1100
 @pytest.fixture(scope="module")
 def run(shared: duckdb.DuckDBPyConnection) -> Any:
     return measured_record(shared)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    playwright = pytest.importorskip("playwright.sync_api", reason="make test-browser installs playwright")
-    # Where everything runs as root, as in containers, Chromium has no sandbox.
-    options = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with playwright.sync_playwright() as started:
-        opened = started.chromium.launch(executable_path=CHROMIUM, args=options)
-        yield opened
-        opened.close()
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ import duckdb
 import pytest
 
 from duckanon.cli.main import main
-from duckanon.job import PolicyError, PromiseBroken, release
+from duckanon.job import PolicyError, PromiseBroken, release, run
 from duckanon.job.check import check_policy
+from duckanon.job.draft import draft
 from tests.job.conftest import LINKED_PEOPLE, LINKED_POLICY
 
 
@@ -44,9 +45,9 @@ def smallest_by_brute_force() -> int:
 def test_events_are_released_together_and_counted_on_their_files(
     hospital: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run = release(hospital / "policy.toml")
-    assert [table["name"] for table in run["tables"]] == ["patients", "visits", "labs"]
-    for table in run["tables"]:
+    record = release(hospital / "policy.toml")
+    assert [table["name"] for table in record["tables"]] == ["patients", "visits", "labs"]
+    for table in record["tables"]:
         promise = {one["name"]: one for one in table["promises"]}["known_events"]
         assert (promise["asked"], promise["measured"]) == (5, smallest_by_brute_force())
         assert "any 2 events (visits: 2, labs: 1)" in promise["words"]
@@ -60,11 +61,11 @@ def test_events_are_released_together_and_counted_on_their_files(
     ]
     assert keys[1] <= keys[0]
     assert keys[2] <= keys[0]
-    three, with_rows, whole = run["linked"]["exposure"]
+    three, with_rows, whole = record["linked"]["exposure"]
     assert (three["knows"], whole["people"]) == ("3 events", LINKED_PEOPLE)
     assert three["unique"] <= three["under_k"] <= whole["under_k"]
     assert with_rows["knows"] == "2 events and the number of all rows"
-    names = [table["output"]["path"] for table in run["tables"]]
+    names = [table["output"]["path"] for table in record["tables"]]
     assert main(["verify", *names]) == 0
     assert "visits: known_events: confirmed: " in capsys.readouterr().out
     text = (hospital / "visits_out.csv").read_text()
@@ -151,10 +152,10 @@ def test_columns_of_two_types_and_people_without_events(hospital: Path, database
         "COPY (SELECT patient, test, day::DATE AS day FROM 'labs.parquet' WHERE patient > 10) TO 'labs.parquet'"
     ).fetchall()
     database.execute("COPY (FROM 'visits.parquet' WHERE pid > 10) TO 'visits.parquet'").fetchall()
-    run = release(path)
-    assert run["tables"][0]["output"]["people"] == LINKED_PEOPLE
+    record = release(path)
+    assert record["tables"][0]["output"]["people"] == LINKED_PEOPLE
     assert duckdb.sql("SELECT DISTINCT day FROM 'labs_out.parquet'").fetchall() == [("*",)], "fewer are known of labs"
-    assert run["linked"]["known"] == 2
+    assert record["linked"]["known"] == 2
 
 
 @pytest.mark.rotating
@@ -185,3 +186,18 @@ def test_one_table_of_events_with_classes_bands_and_a_ladder(
     assert treatments["arm"] == "released as it is, the class of a person"
     assert main(["verify", "visits_out.csv"]) == 0
     assert "known_events: confirmed" in capsys.readouterr().out
+
+
+@pytest.mark.rotating
+def test_a_draft_for_people_with_several_rows_names_the_method(
+    hospital: Path, database: duckdb.DuckDBPyConnection
+) -> None:
+    database.execute(
+        "COPY (SELECT 'P' || (1000 + pid) AS patient_id, * EXCLUDE (pid) FROM 'visits.parquet') TO 'visits.parquet'"
+    ).fetchall()
+    texts = []
+    for file in ("visits.parquet", "patients.parquet"):
+        con = run.connection()
+        texts.append(draft(con, str(hospital / file), None, None))
+    assert "To release which rows are one person's: release_linked" in texts[0]
+    assert "release_linked" not in texts[1]

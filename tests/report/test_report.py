@@ -155,6 +155,19 @@ def test_warnings_are_shown(run: Run) -> None:
 
 
 @pytest.mark.rotating
+def test_linked_tables_have_a_section_of_what_is_not_promised(run: Run) -> None:
+    exposure = [{"knows": "3 events", "people": 400, "unique": 0.025, "under_k": 0.0725}]
+    linked = {"tables": ["visits", "labs"], "k": 10, "known": 2, "exposure": exposure}
+    page = Page(report.html(run[0] | {"linked": linked}, {}))
+    assert ("linked", "Tables of events together") in [
+        (attributes.get("id"), text) for attributes, text in page.all("h2")
+    ]
+    shown = {attributes.get("data-path"): text for attributes, text in page.all("data")}
+    assert shown["/linked/exposure/0/unique"] == "2.5 %"
+    assert shown["/linked/exposure/0/under_k"] == "7.25 %"
+    assert "Tables of events" not in report.html(run[0], {})
+
+
 def test_an_empty_release_has_a_report(con: duckdb.DuckDBPyConnection) -> None:
     make_tables(con)
     con.execute("DELETE FROM released").fetchall()

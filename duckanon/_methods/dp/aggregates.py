@@ -101,8 +101,8 @@ def parse(texts: Sequence[str], bounds: Mapping[str, Sequence[float]] | None, ma
 def _bounds_of(name: str, pair: Sequence[Any]) -> tuple[float, float]:
     if len(pair) != 2 or not float(pair[0]) < float(pair[1]) or not math.isfinite(float(pair[1]) - float(pair[0])):
         raise ValueError(f"bounds must be a smaller and a larger number such as [0, 120]; got {list(pair)} of {name}.")
-    if max(abs(float(end)) for end in pair) < 1e-200 or float(pair[1]) - float(pair[0]) < 1e-200:
-        raise ValueError(f"bounds must be at least 1e-200 apart; got {list(pair)} of {name}.")
+    if max(abs(float(end)) for end in pair) > 1e200 or float(pair[1]) - float(pair[0]) < 1e-200:
+        raise ValueError(f"bounds must be from -1e200 to 1e200 and 1e-200 apart; got {list(pair)} of {name}.")
     return float(pair[0]), float(pair[1])
 
 

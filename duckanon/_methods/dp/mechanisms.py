@@ -24,6 +24,7 @@ from duckanon._core.common.arrays import Ints
 enable_features("contrib")  # OpenDP's name for what its own process of proofs has not finished
 
 _WHOLE = "i64"
+_MOST_PEOPLE = 2**40  # a threshold beyond it finds no group on earth
 
 
 def shares(epsilon: float, parts: int) -> list[float]:
@@ -98,6 +99,8 @@ class Threshold:
         low, high = 1, 2  # the price of `low` is too high, that of `high` in the end is not
         while made(scale, high).map(changed)[1] > self.delta:
             low, high = high, 2 * high
+            if high > _MOST_PEOPLE:
+                raise ValueError("epsilon and delta must be larger to find groups, or max_groups smaller.")
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (middle, high) if made(scale, middle).map(changed)[1] > self.delta else (low, middle)
@@ -110,9 +113,10 @@ class Threshold:
 
     def draw(self, people: Ints) -> dict[int, int]:
         """Return the noisy counts of the groups that are released, by their places in `people`."""
+        measurement = self.measurement  # made, or refused, for an empty table too
         if not len(people):
             return {}
-        noisy = self.measurement({place: int(count) for place, count in enumerate(people)})
+        noisy = measurement({place: int(count) for place, count in enumerate(people)})
         return {int(place): int(count) for place, count in noisy.items()}
 
 

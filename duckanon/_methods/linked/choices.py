@@ -15,7 +15,7 @@ import numpy as np
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Ints, Ints32, run_lengths, run_starts
-from duckanon._methods.linked.dense_numbers import held_by, ranked
+from duckanon._methods.linked.dense_numbers import held_by, numbered
 
 _MOST_NUMBERED = 1 << 24
 """Choices, in all ways in which their rows may show labels, that are numbered at once: 30 bytes each for a moment."""
@@ -145,8 +145,10 @@ class Numbering:
         ways = 1 << sets.shape[1]
         self._table: Ints32 | None = None
         if ways * len(sets) <= _MOST_NUMBERED:
-            together = np.concatenate([self._keys(way) for way in range(ways)])
-            self._table = ranked(together).astype(np.int32).reshape(ways, len(sets))
+            together: Ints = np.empty((ways, len(sets)), np.int64)
+            for way in range(ways):
+                together[way] = self._keys(way)
+            self._table = numbered(together.reshape(-1)).reshape(ways, len(sets))
 
     def _keys(self, way: int) -> Ints:
         """Return the keys where the rows at the places of the bits of `way` show the finer label."""
@@ -159,7 +161,7 @@ class Numbering:
         if self._table is None:
             shown = np.where(np.append(up, [False, False]), self._labels[1], self._labels[0])
             shown[-1] = self._labels[0][-1]
-            together = ranked(np.concatenate([keys(self._sets, shown), self._keys(0)])).astype(np.int32)
+            together = numbered(np.concatenate([keys(self._sets, shown), self._keys(0)]))
             return together[: len(self._sets)], together[len(self._sets) :]
         is_up = np.append(up, False)
         way = is_up[self._sets[:, 0]].astype(np.int8)

@@ -134,7 +134,7 @@ def _parts(
     for place in sorted(range(len(table_names)), key=lambda place: -known[place]):
         progress.check()
         rows = np.flatnonzero(part_of == place)
-        own = table.take(pa.array(rows))
+        own = table.select(cols).take(pa.array(rows))
         columns = [
             column_levels(one, own.column(one), trees.get(one.lower()))
             for one in cols

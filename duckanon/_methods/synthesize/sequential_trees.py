@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from duckanon._core.common.arrays import Floats, Ints, Reals
 from duckanon._core.common.people import NOBODY
 
-MOST_LEARNT_FROM = 50_000
+MOST_LEARNT_FROM = 30_000
 """People from whom the splits of a tree are learnt: more hardly change them. Its leaves hold everybody."""
 _SAVED = 3.0  # deviance that a split must save for each parameter: Akaike's criterion asks for 2, BIC for 10
 _LEAST_VARIANCE = 2e-5  # of ranks from 0 to 1, or else a few equal numbers would pay for any split

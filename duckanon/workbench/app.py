@@ -1,0 +1,192 @@
+"""The workbench as a web application: on 127.0.0.1 only, a token in every address, nothing loaded from elsewhere."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from importlib.resources import files
+from typing import Any
+from urllib.parse import parse_qs, quote
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from duckanon.job.errors import JobError
+from duckanon.workbench import actions
+from duckanon.workbench.policy_text import Conflict
+from duckanon.workbench.site import PAGES, Site
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+_STATIC = {"page.css": "text/css", "page.js": "text/javascript"}
+_LOOK_EVERY = 0.5
+_MOST_BYTES = 1_000_000
+
+
+class Windows:
+    """The windows that show the workbench, and the requests that are being answered."""
+
+    def __init__(self) -> None:
+        self.open = 0
+        self.busy = 0
+        self.since: float | None = None  # when the last window was closed; None before the first was opened
+
+    def are_closed(self, seconds: float) -> bool:
+        """Tell whether all windows have been closed for so long."""
+        is_idle = self.open == 0 and self.busy == 0
+        return is_idle and self.since is not None and time.monotonic() - self.since > seconds
+
+
+def application(site: Site, windows: Windows | None = None) -> Starlette:
+    """Return the application; its addresses all begin with the token of the site."""
+    windows = windows or Windows()
+    views, root = _Views(site, windows), site.root
+    made = Starlette(
+        routes=[
+            Route(root, views.begin),
+            Route(f"{root}/part/{{part}}", views.part),
+            Route(f"{root}/act/{{action}}", views.act, methods=["POST"]),
+            Route(f"{root}/download/{{name}}", views.download),
+            Route(f"{root}/events", views.events),
+            Route(f"{root}/static/{{name}}", views.static),
+            Route(f"{root}/{{page}}", views.show),
+        ]
+    )
+    made.add_middleware(_Guard, windows=windows)
+    made.add_middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
+    return made
+
+
+class _Views:
+    """The answers to requests."""
+
+    def __init__(self, site: Site, windows: Windows) -> None:
+        self._site, self._windows = site, windows
+
+    async def begin(self, _: Request) -> Response:
+        return RedirectResponse(f"{self._site.root}/columns", 303)
+
+    async def show(self, request: Request) -> Response:
+        name, column = request.path_params["page"], request.query_params.get("column")
+        if name not in PAGES:
+            return PlainTextResponse("There is no such page.", 404)
+        is_known = column is not None and column in _names(self._site)
+        more = await run_in_threadpool(self._site.values, str(column)) if name == "method" and is_known else {}
+        message = request.query_params.get("message")
+        return HTMLResponse(await run_in_threadpool(self._site.page, name, message, **more))
+
+    async def part(self, request: Request) -> Response:
+        name = request.path_params["part"]
+        if name not in actions.PARTS:
+            return PlainTextResponse("There is no such part.", 404)
+        return HTMLResponse(await run_in_threadpool(self._site.part, name))
+
+    async def act(self, request: Request) -> Response:
+        body = await request.body()
+        if len(body) > _MOST_BYTES:
+            return PlainTextResponse("The form is too long.", 413)
+        form = {key: values[-1] for key, values in parse_qs(body.decode(), keep_blank_values=True).items()}
+        page = form["page"] if form.get("page") in PAGES else "columns"
+        try:
+            where = await run_in_threadpool(actions.ACTIONS[request.path_params["action"]], self._site, form)
+        except KeyError:
+            return PlainTextResponse("The form is not complete.", 400)
+        except ValueError:
+            where = f"?message={quote('That is no number or date; nothing was changed.')}"
+        except (Conflict, JobError) as error:
+            where = f"?message={quote(str(error))}"
+        return RedirectResponse(f"{self._site.root}/{page}{where or ''}", 303)
+
+    async def download(self, request: Request) -> Response:
+        path = (await run_in_threadpool(self._site.downloads)).get(request.path_params["name"])
+        if path is None:
+            return PlainTextResponse("There is no such file.", 404)
+        if path.suffix == ".html" and "save" not in request.query_params:
+            # the report brings its own style, and allows itself nothing else
+            policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+            return HTMLResponse(path.read_bytes(), headers={"Content-Security-Policy": policy})
+        headers = {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(path.name)}"}
+        return Response(path.read_bytes(), media_type="application/octet-stream", headers=headers)
+
+    async def events(self, _: Request) -> Response:
+        return StreamingResponse(_events(self._site, self._windows), media_type="text/event-stream")
+
+    async def static(self, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in _STATIC:
+            return PlainTextResponse("There is no such file.", 404)
+        return Response((files("duckanon.workbench") / "static" / name).read_bytes(), media_type=_STATIC[name])
+
+
+def _names(site: Site) -> list[str]:
+    return [one.name for one in site.bench.glances]
+
+
+async def _events(site: Site, windows: Windows) -> AsyncIterator[str]:
+    """Tell a window whenever the policy is another one; as long as it listens, it is open."""
+    windows.open += 1
+    last, looks = None, 0
+    try:
+        while True:
+            await run_in_threadpool(site.policy.look)
+            state = {"version": site.policy.version, "refusals": site.policy.refusals}
+            if state != last or looks % 10 == 0:  # a line now and then, or nobody notices that the window is gone
+                yield f"data: {json.dumps(state)}\n\n"
+            last, looks = state, looks + 1
+            await asyncio.sleep(_LOOK_EVERY)
+    finally:
+        windows.open -= 1
+        windows.since = time.monotonic()
+
+
+class _Guard:
+    """Put the headers on every answer, refuse forms of other pages, and count the requests."""
+
+    def __init__(self, app: Callable[..., Awaitable[None]], windows: Windows) -> None:
+        self._app = app
+        self._windows = windows
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Answer a request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request = Request(scope)
+        origin = request.headers.get("origin")
+        if request.method == "POST" and origin and origin != f"http://{request.headers.get('host')}":
+            await PlainTextResponse("Forms of other pages are refused.", 403, HEADERS)(scope, receive, send)
+            return
+
+        async def with_headers(message: Any) -> None:
+            if message["type"] == "http.response.start":
+                present = {name.lower() for name, _ in message["headers"]}
+                message["headers"] = [
+                    *message["headers"],
+                    *(
+                        (k.lower().encode(), v.encode())
+                        for k, v in HEADERS.items()
+                        if k.lower().encode() not in present
+                    ),
+                ]
+            await send(message)
+
+        is_listening = scope["path"].endswith("/events")
+        self._windows.busy += not is_listening
+        try:
+            await self._app(scope, receive, with_headers)
+        finally:
+            self._windows.busy -= not is_listening

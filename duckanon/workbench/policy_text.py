@@ -1,0 +1,160 @@
+"""A policy file that is edited in place: comments stay, every change is written at once, any can be undone."""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import os
+import tempfile
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tomlkit
+
+from duckanon.job import policy_file
+from duckanon.job.errors import FileProblem, PolicyError
+from duckanon.job.policy import Table
+
+
+class Conflict(Exception):  # noqa: N818 - it says what happened
+    """The policy was changed elsewhere since the window showed it."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line that a change wrote, with its number in the file, or one that it took away, without a number."""
+
+    number: int | None
+    text: str
+
+
+@dataclass(frozen=True)
+class Change:
+    """What the last change did to the file."""
+
+    what: str
+    lines: list[Line]
+
+
+class PolicyText:
+    """The text of a policy file, and what it said before.
+
+    Attributes:
+        path: The file.
+        name: The table that is edited.
+        text: What the file says.
+        last: The last change.
+        refusals: How many changes were refused since another window had changed the policy.
+    """
+
+    def __init__(self, path: Path, table: str | None = None) -> None:
+        self.path = path
+        self._lock = threading.RLock()
+        self._past: list[str] = []
+        self.last: Change | None = None
+        self.refusals = 0
+        self.text = self._on_disk()
+        tables = policy_file.read(path).policy.tables
+        if table is not None and table not in tables:
+            raise PolicyError(f"{path}: it has no table {table}; its tables are {', '.join(tables)}.")
+        self.name = table or next(iter(tables))
+
+    @property
+    def version(self) -> str:
+        """What a window sends with a change, to tell which text it has seen."""
+        return hashlib.sha256(self.text.encode()).hexdigest()[:16]
+
+    @property
+    def can_undo(self) -> bool:
+        """Whether there is a change to undo."""
+        return bool(self._past)
+
+    def table(self) -> Table:
+        """Return the table of the policy; raises PolicyError where a change elsewhere made it wrong."""
+        with self._lock:
+            file = policy_file.read(self.path, text=self.text)
+        return file.policy.tables[self.name]
+
+    def look(self) -> bool:
+        """Read the file again where another program wrote it, and tell whether it did."""
+        with self._lock:
+            found = self._on_disk()
+            if found == self.text:
+                return False
+            self._past.append(self.text)
+            self.last = Change("changed by another program", _lines(self.text, found))
+            self.text = found
+            return True
+
+    def edit(self, seen: str, what: str, change: Callable[[Any, Any], None]) -> None:
+        """Change the policy as a window asks that saw the version `seen`, and write it.
+
+        Args:
+            seen: The version that the window shows.
+            what: The change in words.
+            change: Gets the document and the part of it that holds the table, and changes them.
+
+        Raises:
+            Conflict: The policy is another one by now; nothing is changed.
+        """
+        with self._lock:
+            self._refuse_old(seen)
+            document = tomlkit.parse(self.text)
+            part: Any = document["tables"][self.name] if "tables" in document else document
+            change(document, part)
+            text = tomlkit.dumps(document)
+            if text == self.text:
+                return
+            policy_file.read(self.path, text=text)  # a wrong one is refused before it is written
+            self._write(text)
+            self._past.append(self.text)
+            self.last = Change(what, _lines(self.text, text))
+            self.text = text
+
+    def undo(self, seen: str) -> None:
+        """Write what the policy said before the last change."""
+        with self._lock:
+            self._refuse_old(seen)
+            if self._past:
+                before = self._past.pop()
+                self._write(before)
+                self.last = Change("undone", _lines(self.text, before))
+                self.text = before
+
+    def _refuse_old(self, seen: str) -> None:
+        self.look()
+        if seen != self.version:
+            self.refusals += 1
+            raise Conflict("Another window, or another program, changed the policy. Nothing was changed; look again.")
+
+    def _on_disk(self) -> str:
+        try:
+            return self.path.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError):
+            raise FileProblem(f"{self.path}: the policy cannot be read.") from None
+
+    def _write(self, text: str) -> None:
+        """Write the whole file beside the old one and rename it, so that a crash leaves one of both."""
+        try:
+            handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(name, self.path.stat().st_mode)
+            os.replace(name, self.path)
+        except OSError as error:
+            raise FileProblem(f"{self.path}: the policy cannot be written ({error.strerror}).") from None
+
+
+def _lines(before: str, after: str) -> list[Line]:
+    """Return the lines that a change wrote, and those that it only took away."""
+    old, new = before.splitlines(), after.splitlines()
+    found = []
+    for kind, start, end, new_start, new_end in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        if kind == "delete":
+            found += [Line(None, text) for text in old[start:end]]
+        elif kind != "equal":
+            found += [Line(number + 1, new[number]) for number in range(new_start, new_end) if new[number].strip()]
+    return found

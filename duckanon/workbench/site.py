@@ -1,0 +1,274 @@
+"""The five pages: what they show, from the policy and what is known of its table."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from duckanon._core.common.release_record import Record
+from duckanon.job import consistency, run
+from duckanon.job.errors import JobError
+from duckanon.job.places import places
+from duckanon.job.policy import UNDECIDED
+from duckanon.job.policy_file import read as read_policy
+from duckanon.workbench import hierarchy_files, pictures, trials
+from duckanon.workbench.bench import Bench, Risk
+from duckanon.workbench.commands import command
+from duckanon.workbench.policy_text import PolicyText
+from duckanon.workbench.works import Work, Works
+
+PAGES = {"columns": "Columns", "risk": "Risk", "method": "Method", "preview": "Preview", "release": "Release"}
+
+ROLES = {
+    UNDECIDED: "decide: what is it?",
+    "identifier": "names a person: drop it",
+    "person": "says whose row it is: count people by it",
+    "quasi_identifier": "others may know it: protect it",
+    "sensitive": "nobody should learn it: keep it, promise l or t",
+    "free": "identifies nobody: keep it as it is",
+    "drop": "not needed: drop it",
+}
+"""Roles that a click gives, with what they mean."""
+
+_MOVES = 8
+_NARROWS = re.compile(r"columns\.(\S+) narrows down (\S+);")
+
+
+class Site:
+    """The workbench of one policy: its pages, and the work behind them."""
+
+    def __init__(self, policy: PolicyText, root: str) -> None:
+        self.root = root  # the path before every address: the token
+        self.policy = policy
+        self.bench = Bench(policy)
+        self.works = Works()
+        self.moves: list[tuple[str, Risk]] = []
+        self._lock = threading.Lock()
+        self._pages = Environment(
+            loader=PackageLoader("duckanon.workbench"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._pages.filters["number"] = lambda value: f"{value:,}"
+        self.opening = self.works.start("open", self.bench.open)
+
+    def close(self) -> bool:
+        """End all work and let go of the table; tell whether all work has ended."""
+        is_over = self.works.stop()
+        if is_over:
+            self.bench.close()
+        return is_over
+
+    def page(self, name: str, message: str | None = None, **more: Any) -> str:
+        """Render a page, or one that says that the table is still being read."""
+        if self.opening.is_running or self.opening.error:
+            return self._rendered("opening.html.j2", name, message, work=self.opening)
+        try:
+            found = getattr(self, f"_{name}")() | more
+            return self._rendered(f"{name}.html.j2", name, message, **found)
+        except JobError as error:  # somebody wrote a wrong policy into the file
+            return self._rendered("wrong.html.j2", name, str(error))
+
+    def part(self, name: str) -> str:
+        """Render a part of a page that is asked for again until it is whole."""
+        context = {"adds": self._adds, "curve": self._curve, "map": self._map}.get(name)
+        work = None if context else self.works.get(name)
+        if name == "preview" and work and work.key != self.policy.version:
+            work = None  # of another policy than the one that is shown
+        shown: dict[str, Any] = context() if context else {"work": work, "result": work.result if work else None}
+        if name == "released":
+            shown |= self._outcome()
+        if name == "distribution" and shown["result"]:
+            shown["result"] = [
+                {**row, "bars": pictures.pair(row["original"], row["released"])} for row in shown["result"]
+            ]
+        if name == "opening":
+            shown = {"work": self.opening}
+        shown["narrowing"] = _narrowing(work.error if work else None)
+        return self._pages.get_template(f"part_{name}.html.j2").render(
+            root=self.root, kind=name, version=self.policy.version, **shown
+        )
+
+    def _rendered(self, template: str, name: str, message: str | None, **more: Any) -> str:
+        is_ready = not (self.opening.is_running or self.opening.error) and template != "wrong.html.j2"
+        return self._pages.get_template(template).render(
+            root=self.root,
+            page=name,
+            pages=PAGES,
+            message=message,
+            policy=self.policy,
+            bench=self.bench,
+            include_part=lambda part: Markup(self.part(part)),
+            command=command(name, self.policy, self.report) if is_ready else "",
+            **(self._aside() if is_ready else {}),
+            **more,
+        )
+
+    def _aside(self) -> dict[str, Any]:
+        """Count the risk of the columns as they are now, and remember how it moved."""
+        table = self.policy.table()
+        quasi, k = table.named("quasi_identifier"), table.promises.k
+        risk = self.bench.risk(quasi) if quasi else None
+        with self._lock:
+            if risk and (not self.moves or self.moves[-1][1] != risk):
+                what = self.policy.last.what if self.policy.last and self.moves else "at the beginning"
+                self.moves = [*self.moves[1 - _MOVES :], (what, risk)]
+        return {
+            "risk": risk,
+            "k": k,
+            "quasi": quasi,
+            "undecided": table.named(UNDECIDED),
+            "faults": self._faults(),
+            "table": table,
+            "has_aside": True,
+        }
+
+    def _faults(self) -> list[str]:
+        """Say where the parts of the policy contradict each other, beside columns that are undecided."""
+        try:
+            consistency.check(read_policy(self.policy.path, text=self.policy.text))
+        except JobError as error:
+            found = [line.partition(": ")[2] for line in str(error).splitlines()]
+            return [line for line in found if "columns must be decided" not in line]
+        return []
+
+    # the pages
+
+    def _columns(self) -> dict[str, Any]:
+        return {"columns": self.bench.glances, "roles": ROLES}
+
+    def _risk(self) -> dict[str, Any]:
+        con = self.bench.con.cursor()
+        try:
+            population = self.bench.population(con)
+        finally:
+            con.close()
+        return {"moves": list(reversed(self.moves)), "population": population}
+
+    def _method(self) -> dict[str, Any]:
+        table = self.policy.table()
+        kinds = {one.name: one.kind for one in self.bench.glances}
+        return {
+            "fitting": trials.fitting(self.bench),
+            "meanings": trials.METHODS,
+            "kinds": kinds,
+            "hierarchies": table.hierarchies,
+            "chosen_column": None,
+            "values": [],
+        }
+
+    def values(self, column: str) -> dict[str, Any]:
+        """Return the categories of a column that enough people share, to be put into groups."""
+        con = self.bench.con.cursor()
+        try:
+            return {"chosen_column": column, "values": hierarchy_files.shared_values(self.bench, column, con)}
+        finally:
+            con.close()
+
+    def _preview(self) -> dict[str, Any]:
+        return {}
+
+    def _release(self) -> dict[str, Any]:
+        said = read_policy(self.policy.path, text=self.policy.text).policy.release
+        return {"terms": said.model_dump(mode="json"), "target": self.policy.table().target.path}
+
+    # the parts that take a while
+
+    def _adds(self) -> dict[str, Any]:
+        """Count what each column adds to the risk, column by column."""
+        quasi = self.bench.quasi_identifiers()
+        person = self.policy.table().person
+
+        def do(work: Work) -> list[tuple[str, int]]:
+            con, found = work.cursor(self.bench.con), []
+            everything = self.bench.risk(quasi, con).unique
+            for column in quasi:
+                work.check()
+                rest = [name for name in quasi if name != column]
+                without = self.bench.risk(rest, con).unique if rest else 0
+                found.append((column, everything - without))
+                work.result = sorted(found, key=lambda one: -one[1])
+            return sorted(found, key=lambda one: -one[1])
+
+        work = self.works.ensure("adds", (person, *quasi), do) if quasi else None
+        rows = (work.result if work else None) or []
+        most = max([added for _, added in rows] + [1])
+        return {"work": work, "rows": [(name, added, pictures.bar(added / most)) for name, added in rows]}
+
+    def _curve(self) -> dict[str, Any]:
+        work = self.works.get("curve", self._tried())
+        points = (work.result if work else None) or []
+        picture = pictures.curve(points, trials.KS, self.policy.table().promises.k)
+        return {"work": work, "picture": picture, "points": points}
+
+    def _map(self) -> dict[str, Any]:
+        work = self.works.get("map", self._tried())
+        compared = (work.result if work else None) or []
+        good = [(one.method, one.risk, one.loss) for one in compared if one.failed is None]
+        return {"work": work, "compared": compared, "picture": pictures.risk_utility_map(good)}
+
+    def _tried(self) -> object:
+        """Return what a trial depends on: the policy without k, which is on the curve."""
+        table = self.policy.table()
+        return table.model_copy(update={"promises": table.promises.model_copy(update={"k": None})}).model_dump_json()
+
+    def start(self, kind: str, column: str | None = None) -> None:
+        """Start work that somebody asked for."""
+        trial: dict[str, tuple[Callable[[Work], Any], object]] = {
+            "curve": (trials.curve(self.bench), self._tried()),
+            "map": (trials.comparison(self.bench), self._tried()),
+            "preview": (trials.preview(self.bench), self.policy.version),
+            "released": (self._job(), self.policy.version),
+        }
+        if column:
+            trial["distribution"] = (trials.distribution(self.bench, column), column)
+        do, key = trial[kind]
+        self.works.start(kind, do, key)
+
+    # the release
+
+    @property
+    def report(self) -> Path:
+        """Where the report goes: where the policy says, or beside it."""
+        said = read_policy(self.policy.path, text=self.policy.text).policy.report
+        return self.policy.path.parent / (said or f"{self.policy.path.stem.removesuffix('.policy')}_report.html")
+
+    def _job(self) -> Callable[[Work], Record]:
+        """Return the release of the policy as it is now: what is changed later is not in it."""
+        text, report = self.policy.text, self.report
+
+        def do(work: Work) -> Record:
+            return run.release(
+                self.policy.path, report=report, say=work.lines.append, cancel=work.stop, policy_text=text
+            )
+
+        return do
+
+    def _outcome(self) -> dict[str, Any]:
+        work = self.works.get("released")
+        found: Mapping[str, Any] | None = (work.result or work.broken) if work else None
+        changed = bool(work and work.key != self.policy.version)
+        return {"record": found, "is_changed": changed, "downloads": self.downloads() if found else {}}
+
+    def downloads(self) -> dict[str, Path]:
+        """Return the files that belong to the policy and its last release, by the names of their links."""
+        file = read_policy(self.policy.path, text=self.policy.text)
+        where = places(file)
+        found = {"policy": self.policy.path, "report": self.report, "record": where.record}
+        found["report of the refusal"] = self.report.with_name(f"{self.report.stem}.not-released{self.report.suffix}")
+        for column, path in self.policy.table().hierarchies.items():
+            found[f"hierarchy of {column}"] = file.place(path)
+        return {name: path for name, path in found.items() if path.is_file()}
+
+
+def _narrowing(error: str | None) -> list[str]:
+    """Return the columns that a release refused, since they narrow down others."""
+    return list(dict.fromkeys(found[1] for found in _NARROWS.finditer(error or "")))

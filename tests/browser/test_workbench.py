@@ -1,0 +1,199 @@
+"""The workbench in Chromium: from a file to a release by clicks alone, other windows, cancelled work, accessibility."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from tests.browser.conftest import CHROMIUM
+from tests.workbench.conftest import POLICY
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium; Debian's package is called chromium"),
+]
+
+PEOPLE = """
+    SELECT 'P' || i AS person_id, 20 + (hash(i) % 60)::INTEGER AS age, ['f', 'm'][1 + (i % 2)] AS sex,
+           ['flu', 'asthma', 'cold'][1 + (hash(i, 2) % 3)::INTEGER] AS diagnosis,
+           round(.5 + (hash(i, 3) % 100) / 100, 2) AS weight,
+           CASE WHEN i = 5 THEN 'astronaut' ELSE ['nurse', 'clerk', 'cook'][1 + (hash(i, 1) % 3)::INTEGER] END
+               AS occupation
+    FROM range({rows}) AS t(i)
+"""
+ELSEWHERE = POLICY.replace("xq =", "weight =")
+SOON = 180_000  # milliseconds that a page may take on a busy machine
+
+Start = Callable[..., tuple[str, "subprocess.Popen[str]"]]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start `duckanon workbench` on a file, and return its address."""
+    started: list[subprocess.Popen[str]] = []
+
+    def begin(source: str, rows: int = 600) -> tuple[str, subprocess.Popen[str]]:
+        duckdb.execute(f"COPY ({PEOPLE.format(rows=rows)}) TO '{tmp_path}/people.parquet'").fetchall()
+        command = [sys.executable, "-m", "duckanon.cli", "workbench", str(tmp_path / source), "--no-open"]
+        process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        started.append(process)
+        assert process.stderr
+        for line in process.stderr:
+            if found := re.search(r"http://127\.0\.0\.1:\d+/\S{32}", line):
+                return found[0], process
+        raise AssertionError("the workbench did not start")
+
+    yield begin
+    for process in started:
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT)
+        process.wait(60)
+
+
+@pytest.fixture
+def window(browser: Any) -> Iterator[Callable[..., Any]]:
+    """Open windows that fail for complaints of the browser and for requests to anywhere else."""
+    complaints: list[str] = []
+    context = browser.new_context(viewport={"width": 1280, "height": 900}, accept_downloads=True)
+
+    def opened(address: str) -> Any:
+        host = re.match(r"http://[^/]+/", address)
+        assert host
+        page = context.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on("request", lambda one: None if one.url.startswith(host[0]) else complaints.append(one.url))
+        page.goto(address)
+        page.get_by_role("heading", name="Risk now").wait_for(timeout=SOON)
+        return page
+
+    yield opened
+    context.close()
+    assert complaints == []
+
+
+def faults(page: Any) -> list[str]:
+    """Return what axe-core finds, with the elements."""
+    axe = pytest.importorskip("axe_core_python.sync_playwright", reason="make test-browser installs axe-core").Axe()
+    found = axe.run(page)["violations"]
+    return [f"{one['id']}: {node['html'][:200]}" for one in found for node in one["nodes"]]
+
+
+class Clicks:
+    """Clicks and choices of a person, counted."""
+
+    def __init__(self, page: Any) -> None:
+        self.page, self.count = page, 0
+
+    def on(self, role: str, name: str) -> None:
+        self.page.get_by_role(role, name=name).first.click()
+        self.count += 1
+
+    def choose(self, column: str, role: str) -> None:
+        self.page.get_by_label(f"What {column} is").select_option(role)
+        self.page.locator("[aria-busy]").wait_for(state="detached", timeout=SOON)
+        self.count += 1
+
+
+def test_from_a_file_to_a_release_by_clicks_alone(start: Start, window: Any, tmp_path: Path) -> None:
+    address, process = start("people.parquet")
+    page = window(address)
+    clicks = Clicks(page)
+    assert faults(page) == []
+    undecided = page.locator("tr.open th").all_inner_texts()
+    assert undecided
+    for text in undecided:
+        hint = page.locator("tr", has_text=text.split()[0]).locator("td").nth(1).inner_text()
+        assert len(hint) > 20  # no decision without a hint
+    for name in [text.split()[0] for text in undecided]:
+        clicks.choose(name, "drop")
+    assert "undecided" not in page.locator("aside").inner_text()
+    assert 'weight = "drop"' in (tmp_path / "people.policy.toml").read_text()
+    clicks.on("link", "2 Risk")
+    page.get_by_text("How the risk moved").wait_for()
+    assert faults(page) == []
+    clicks.on("link", "3 Method")
+    assert page.locator("output[for=k]").inner_text() == "10"
+    assert faults(page) == []
+    clicks.on("link", "4 Preview")
+    assert "astronaut" not in page.content()
+    clicks.on("button", "Show the preview")
+    page.get_by_text("After: rows of the release").wait_for(timeout=SOON)
+    assert faults(page) == []
+    clicks.on("link", "5 Release")
+    clicks.on("button", "Release")
+    page.get_by_text("✓ Released. Every promise").wait_for(timeout=SOON)
+    assert faults(page) == []
+    assert clicks.count <= 6 + len(undecided)
+    released = duckdb.execute(
+        f"SELECT min(n) FROM (SELECT count(*) AS n FROM '{tmp_path}/people_release.parquet' GROUP BY age, sex)"
+    ).fetchall()
+    assert released[0][0] >= 10
+    with page.expect_download() as saved:
+        page.get_by_role("link", name="download the policy").click()
+    assert Path(saved.value.path()).read_text() == (tmp_path / "people.policy.toml").read_text()
+    before = {path.name for path in tmp_path.iterdir()}
+    page.close()
+    assert process.wait(60) == 0  # closing the last window ends the work and the process
+    assert {path.name for path in tmp_path.iterdir()} == before
+    assert not [name for name in before if name.startswith(".")]
+
+
+def test_a_policy_made_elsewhere_two_windows_and_a_broken_promise(start: Start, window: Any, tmp_path: Path) -> None:
+    file = tmp_path / "policy.toml"
+    file.write_text(ELSEWHERE, encoding="utf-8")
+    address, process = start("policy.toml")
+    one, other = window(address), window(address)
+    Clicks(one).choose("weight", "drop")
+    other.get_by_text("The policy was changed in another window").wait_for(timeout=SOON)
+    Clicks(other).choose("weight", "free")
+    other.get_by_text("Nothing was changed; look again").wait_for(timeout=SOON)
+    one.get_by_text("Another window tried to change an older version").wait_for(timeout=SOON)
+    assert 'weight = "drop"  # undecided: no hint' in file.read_text()
+    other.close()
+    Clicks(one).choose("occupation", "quasi_identifier")
+    assert "unique in the 3 columns" in one.locator("aside").inner_text()
+    one.get_by_role("button", name="Undo").click()
+    one.get_by_text("unique in the 2 columns").wait_for(timeout=SOON)
+    assert one.get_by_label("What occupation is").input_value() == "?"
+    one.get_by_label("What occupation is").focus()
+    one.keyboard.press("n")  # "names a person: drop it", by the keyboard alone
+    one.keyboard.press("Tab")
+    one.get_by_text("occupation: identifier").wait_for(timeout=SOON)
+    assert one.evaluate("document.activeElement.id") == "role-person_id"  # the next one, in a page that is new
+    one.goto(f"{address}/method")
+    one.get_by_label("l: different").fill("5")  # of three diagnoses
+    one.get_by_text("promise l = 5").wait_for(timeout=SOON)
+    one.get_by_label("suppress_cells").check()
+    one.get_by_text("method suppress_cells").wait_for(timeout=SOON)
+    one.goto(f"{address}/release")
+    one.get_by_role("button", name="Release", exact=True).click()
+    one.get_by_text("✗ Not released: a promise is broken").wait_for(timeout=SOON)
+    assert faults(one) == []
+    assert not (tmp_path / "release.parquet").exists()
+    assert process.poll() is None
+
+
+def test_a_cancelled_run_leaves_nothing(start: Start, window: Any, tmp_path: Path) -> None:
+    decided = ELSEWHERE.replace('"?"', '"quasi_identifier"').replace('"generalize"', '"recode"')
+    (tmp_path / "policy.toml").write_text(decided, encoding="utf-8")
+    address, _ = start("policy.toml", rows=200_000)
+    page = window(address)
+    page.goto(f"{address}/release")
+    page.get_by_role("button", name="Release", exact=True).click()
+    page.get_by_text("recode of 200000 rows").first.wait_for(timeout=SOON)
+    page.get_by_role("button", name="Cancel").click()
+    page.get_by_text("Cancelled.").wait_for(timeout=SOON)
+    assert {path.name for path in tmp_path.iterdir()} == {"people.parquet", "policy.toml"}
+    page.set_viewport_size({"width": 390, "height": 844})
+    for name in ("columns", "risk", "method", "preview", "release"):
+        page.goto(f"{address}/{name}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390, name
