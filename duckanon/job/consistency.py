@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from duckanon.job import aggregates
 from duckanon.job.errors import PolicyError
 from duckanon.job.linked_consistency import linked_errors, linked_faults
 from duckanon.job.policy import FORMATS, LEFT_OUT, UNDECIDED, Table, format_of, is_database, is_server
@@ -28,6 +29,9 @@ def check(file: PolicyFile) -> None:
             found.append(file.wrong(table_name, ("method",), text))
         found += [file.wrong(table_name, *fault) for fault in islice(_check_account(file, table), 1)]
         keyed = [name for name, one in table.columns.items() if one.is_pseudonym or one.shift_days]
+        if aggregates.is_keyed(table) and file.policy.key is None:
+            text = "method.method needs a key; add [key] with environment (the name of a variable) or file."
+            found.append(file.wrong(table_name, ("method", "method"), text))
         if keyed and file.policy.key is None:
             text = f"columns.{keyed[0]} needs a key; add [key] with environment (the name of a variable) or file."
             found.append(file.wrong(table_name, ("columns", keyed[0]), text))
@@ -98,6 +102,11 @@ def _check_people(table: Table) -> Iterator[Fault]:
 
 def _check_roles(table: Table) -> Iterator[Fault]:
     method = table.method.name
+    if (table.kind == "aggregate") != table.method.makes_cells and (table.kind or table.method.makes_cells):
+        yield (("kind",), 'kind must be "aggregate" for protect_table, and for no other method.')
+    if table.method.makes_cells:
+        yield from aggregates.check_roles(table)
+        return
     if table.method.makes_classes:
         if not table.named("quasi_identifier"):
             yield (("columns",), f"columns must have a quasi_identifier for {method} to protect.")
@@ -121,6 +130,9 @@ def _check_roles(table: Table) -> Iterator[Fault]:
 
 def _check_promises(table: Table) -> Iterator[Fault]:
     promises, method = table.promises, table.method.name
+    if table.method.makes_cells:
+        yield from aggregates.check_promises(table)
+        return
     if not table.method.makes_classes:
         for promise in ("k", "linked_k", "l", "t", "max_small_changes"):
             if getattr(promises, promise) is not None:
@@ -182,11 +194,11 @@ def _check_names(table: Table) -> Iterator[Fault]:
         allowed = kept if parameter == "narrowing" else protected
         yield from _check_among(getattr(table.method, parameter, None), allowed, ("method", parameter))
     yield from _check_among(table.hierarchies, protected, ("hierarchies",))
-    if table.hierarchies and table.method.name not in ("generalize", "recode", "release_linked"):
-        text = f"hierarchies are for generalize, recode and release_linked, not for {table.method.name}."
-        yield (("hierarchies",), text)
+    if table.hierarchies and table.method.name not in ("generalize", "recode", "release_linked", "protect_table"):
+        text = "hierarchies are for generalize, recode, release_linked and protect_table, not for "
+        yield (("hierarchies",), f"{text}{table.method.name}.")
     by = set(getattr(table.method, "by", None) or ())
-    if by and by == set(protected):
+    if by and by == set(protected) and not table.method.makes_cells:
         yield (("method", "by"), "method.by must leave a column to protect.")
 
 

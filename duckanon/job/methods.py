@@ -21,12 +21,13 @@ _TREATMENTS = {
     "pica": "swapped within clusters",
     "spectral_release": "synthesized",
     "synthesize": "synthesized",
+    "protect_table": "tabulated",
 }
 
 
 def protected(table: Table) -> list[str]:
     """Return the columns that the method changes, without those that it only groups by."""
-    by = [*(getattr(table.method, "by", None) or ()), *class_columns(table)]
+    by = [*(getattr(table.method, "by", None) or ()), *class_columns(table)] if not table.method.makes_cells else []
     return [column for column in table.protected if column not in by]
 
 
@@ -70,6 +71,8 @@ def treatment(table: Table, column: str) -> str:
         return "replaced by a pseudonym"
     if role.role in (*LEFT_OUT, "person"):
         return "dropped"
+    if table.method.makes_cells and column == getattr(table.method, "measure", None):
+        return "summed"
     shifted = "shifted per person, then " if role.shift_days else ""
     if column in protected(table):
         return shifted + _TREATMENTS[table.method.name]
@@ -84,6 +87,10 @@ def parameters(table: Table) -> dict[str, Any]:
     """Return the parameters that the function is called with, without columns: what the record tells."""
     promises, method = table.promises, table.method.name
     given = {name: value for name, value in table.method.model_dump(exclude={"name"}).items() if value is not None}
+    if table.method.makes_cells:
+        limit = promises.max_suppressed_fraction if "max_suppressed_fraction" in promises.model_fields_set else 0.5
+        given |= {"hierarchies": sorted(table.hierarchies)} if table.hierarchies else {}
+        return {"k": promises.k, "by": table.protected, **given, "max_suppressed_fraction": limit}
     if not table.method.makes_classes:
         return given
     if method == "suppress_cells":

@@ -93,6 +93,9 @@ def originals(file: PolicyFile, where: Places, previous: str | Path | None = Non
         read += [*files_of(file, table.source), *(file.place(place) for place in table.hierarchies.values())]
         if table.reference:
             read.append(file.place(table.reference))
+        before = getattr(table.method, "previous", None)
+        if before and file.place(before) not in where.targets.values():
+            read.append(file.place(before))
         named = named_in(file, table.source)
         read += [Path(name) for name in named if os.path.exists(name)]
         for path in where.written:

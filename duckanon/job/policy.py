@@ -167,6 +167,7 @@ class ReleaseTerms(Part):
 class Table(Part):
     """A table of the job."""
 
+    kind: Literal["records", "aggregate"] | None = None  # what is released, as the method makes it
     source: Source
     target: Target
     columns: Annotated[dict[str, ColumnRole], Field(min_length=1)]
@@ -192,7 +193,8 @@ class Table(Part):
     @property
     def protected(self) -> list[str]:
         """The columns that the method changes or groups by."""
-        return self.named(*(("quasi_identifier",) if self.method.makes_classes else SYNTHESIZED))
+        has_classes = self.method.makes_classes or self.method.makes_cells
+        return self.named(*(("quasi_identifier",) if has_classes else SYNTHESIZED))
 
     @property
     def person(self) -> str | None:

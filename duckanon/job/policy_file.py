@@ -17,7 +17,7 @@ from duckanon.job.lines import line_of
 from duckanon.job.policy import Policy, Table, format_of
 
 _OF_JOB = ("key", "release", "report", "record", "plan", "memory")
-_OF_TABLE = ("source", "target", "columns", "method", "promises", "hierarchies", "reference")
+_OF_TABLE = ("kind", "source", "target", "columns", "method", "promises", "hierarchies", "reference")
 _ALONE = "table"
 """The name of a policy's only table, if the policy names neither tables nor the table of its source."""
 _DEEPEST = 20

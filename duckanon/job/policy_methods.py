@@ -17,6 +17,7 @@ from duckanon._methods.recode.declared import RECODE
 from duckanon._methods.suppress.declared import SUPPRESS_CELLS
 from duckanon._methods.swap.declared import PICA, SVD_SWAP
 from duckanon._methods.synthesize.declared import SPECTRAL_RELEASE, SYNTHESIZE
+from duckanon._methods.tables.declared import PROTECT_TABLE
 
 
 class Part(BaseModel):
@@ -30,6 +31,7 @@ class Method(Part):
 
     # whether released rows are those of people, in classes of k: else they are new records
     makes_classes: ClassVar[bool] = True
+    makes_cells: ClassVar[bool] = False  # whether it returns counts or sums, with margins, and no rows of people
     name: str
 
 
@@ -67,6 +69,8 @@ SvdSwap = method_model(SVD_SWAP, makes_classes=False, checks=_CHECKED)
 Pica = method_model(PICA, makes_classes=False, checks=_CHECKED)
 SpectralRelease = method_model(SPECTRAL_RELEASE, makes_classes=False)
 Synthesize = method_model(SYNTHESIZE, makes_classes=False)
+ProtectTable = method_model(PROTECT_TABLE, makes_classes=False)  # its previous is a path
+ProtectTable.makes_cells = True
 
 if TYPE_CHECKING:
     AnyMethod: TypeAlias = Method
@@ -81,6 +85,7 @@ else:
         | SvdSwap
         | Pica
         | SpectralRelease
-        | Synthesize,
+        | Synthesize
+        | ProtectTable,
         Field(discriminator="name"),
     ]

@@ -150,6 +150,7 @@ def read_back(
     whose = f", release.{sql.name(person)}" if person else ""
     others = table.named("sensitive", "person", "pseudonym") if table.method.makes_classes else []
     needed = [*form.classes, *(column for column in others if column != person)]
+    needed = list(form.expressions) if table.method.makes_cells else needed
     columns = ", ".join(f"{_typed(table, form, column)} AS {sql.name(column)}" for column in needed)
     is_text = "::VARCHAR" if form.kind == "csv" else ""
     try:

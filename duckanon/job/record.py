@@ -18,7 +18,7 @@ import duckdb
 import duckanon
 from duckanon._bridge import sql
 from duckanon._core.common.release_record import OutputEntry, Record, TableEntry, TermsEntry
-from duckanon.job import methods, promises
+from duckanon.job import aggregates, methods, promises
 from duckanon.job.errors import FileProblem
 from duckanon.job.policy import Table
 from duckanon.job.policy_file import PolicyFile
@@ -70,7 +70,9 @@ def of_table(
             {"name": column, "role": role.role, "treatment": methods.treatment(table, column)}
             for column, role in table.columns.items()
         ],
-        "suppressed": promises.left_out(con, table, tables),
+        "suppressed": aggregates.left_out(con, tables, parameters)
+        if table.method.makes_cells
+        else promises.left_out(con, table, tables),
         "promises": [],
     }
 

@@ -181,7 +181,7 @@ def released(
                 events[name] = original, tables
             else:
                 made[name] = release_table(
-                    con, file, name, original, tables, box, warehouse, where, place, say, cohorts
+                    con, file, name, original, tables, box, warehouse, where, place, say, cohorts, key
                 )
         if events:
             of_people = {name: one.tables for name, one in made.items()}
@@ -248,8 +248,11 @@ def _page(con: sql.Connection, run: Record, tables: Mapping[str, Tables], *, has
     """Measure what was released, put the numbers into the record, and return the page."""
     from duckanon import report  # matplotlib takes a second to load
 
-    figures = {}
+    figures: dict[str, list[report.Figure]] = {}
     for entry in run["tables"]:
+        if "cells" in entry:  # which say all that a report says of an aggregate table
+            figures[entry["name"]] = []
+            continue
         names = tables[entry["name"]]
         arguments = (con, names.original, names.released, entry, names.reference)
         hierarchies = names.hierarchies or None

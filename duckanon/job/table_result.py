@@ -12,8 +12,9 @@ import duckdb
 
 from duckanon._bridge import sql
 from duckanon._core.common.release_record import ChangesEntry, OutputEntry, Record, TableEntry
-from duckanon.job import backends, methods, plans, promises, readback, record, refusals, sources
+from duckanon.job import aggregates, backends, methods, plans, promises, readback, record, refusals, sources
 from duckanon.job.errors import FileProblem
+from duckanon.job.keys import Secret
 from duckanon.job.places import Outbox, Places
 from duckanon.job.policy import Table, source_format
 from duckanon.job.policy_file import PolicyFile
@@ -88,6 +89,7 @@ def release_table(
     place: backends.Storage,
     say: Callable[[str], None],
     cohorts: Cohorts | None = None,
+    key: Secret | None = None,
 ) -> TableResult:
     """Release a table, write it beside its target (without an outbox: a dry run), read it back, count its promises.
 
@@ -103,7 +105,10 @@ def release_table(
         say(f"{table.method.name} of {original.row_count} rows of {name}{backend.words}")
         with refusals.translate_errors(file, name):
             by_parts = backends.release(con, table, tables, backend, place.folder) if backend.is_by_parts else None
-            planned = None if by_parts else _release(con, table, tables, where.plan, place, cohorts)
+            if table.method.makes_cells:
+                _tabulate(con, file, name, tables, where, place, key)
+            elif not by_parts:
+                planned = _release(con, table, tables, where.plan, place, cohorts)
     if planned and where.plan and outbox and not planned.is_reused:
         plans.write(con, outbox.beside(where.plan))
     form = readback.shape(con, name, table, tables.released)
@@ -119,8 +124,13 @@ def release_table(
     say(f"counting what is promised of {name}")
     with _named(where.shown(name)):
         readback.read_back(con, table, form, tables.released, hidden, tables.counted)
+    parameters = backends.parameters(table, backend)
     with refusals.translate_errors(file, name):
-        kept = list(promises.promised(con, table, form, tables))
+        if table.method.makes_cells:
+            parameters["overlapping"] = aggregates.overlaps(con, table, tables.original)
+            kept = list(aggregates.promised(con, table, tables, parameters))
+        else:
+            kept = list(promises.promised(con, table, form, tables))
         rows, people = promises.people(con, table, tables.counted) if table.method.makes_classes else (None, None)
     output: OutputEntry = {
         "path": table.target.table if name in where.tables else where.targets[name].name,
@@ -129,8 +139,9 @@ def release_table(
         "people": people,
         "sha256": sources.hash_of_release(con, hidden) if hidden else None,
     }
-    parameters = backends.parameters(table, backend)
     entry = record.of_table(con, name, table, original, tables, output, parameters)
+    if table.method.makes_cells:
+        entry["cells"] = aggregates.entry(con, tables, parameters)
     if place.memory:
         entry["memory"] = backend.entry(by_parts)
     if planned and where.plan:
@@ -139,6 +150,26 @@ def release_table(
         entry["cohorts"] = cohorts.entry
     warnings = planned.warnings(table.promises.k) if planned else []
     return TableResult(table, form, tables, kept, entry, warnings)
+
+
+def _tabulate(
+    con: sql.Connection,
+    file: PolicyFile,
+    name: str,
+    tables: Tables,
+    where: Places,
+    place: backends.Storage,
+    key: Secret | None,
+) -> None:
+    """Make an aggregate table, with what was given away before in mind."""
+    if place.memory:
+        backends.widen(con, place.memory)
+    table = file.policy.tables[name]
+    given, previous = getattr(table.method, "previous", None), None
+    if given is not None:
+        path = file.place(given)
+        previous = aggregates.load_previous(con, path, where.targets.get(name), f"previous_{tables.released}")
+    con.execute(f"CREATE TABLE {tables.released} AS {aggregates.call(table, tables, previous, key)}").fetchall()
 
 
 def _release(

@@ -12,6 +12,7 @@ import duckdb
 from duckanon._bridge import sql
 from duckanon._core.common.release_record import PromiseEntry, Record, TableEntry
 from duckanon._methods.linked.declared import RELEASE_LINKED, ROW_COUNT
+from duckanon.job import aggregates
 from duckanon.job.errors import FileProblem
 from duckanon.job.linked_counts import LinkedPart, LinkedTables
 from duckanon.job.policy import format_of
@@ -174,6 +175,8 @@ def _promised(release: _Release, promise: PromiseEntry) -> Finding:
     """Count a promise again, where the file tells enough."""
     table, name, recorded = release.entry["name"], promise["name"], promise["measured"]
     kind, _, column = name.rpartition(" of ")
+    if release.entry["method"]["name"] == "protect_table":
+        return _of_cells(release, promise)
     if name == "k":
         query = _k_query(release)
     elif kind in ("l", "t", "recursive l") and release.in_file(column):
@@ -193,6 +196,13 @@ def _promised(release: _Release, promise: PromiseEntry) -> Finding:
     if name == "k":
         words += f"; the smallest class has {measured:g} rows"
     return Finding(table, name, "unknown", words)
+
+
+def _of_cells(release: _Release, promise: PromiseEntry) -> Finding:
+    table, name, given = release.entry["name"], promise["name"], release.entry["method"]["parameters"]
+    if name != "k" and given.get("hierarchies"):
+        return Finding(table, name, "unknown", "the file does not tell which values the groups of a hierarchy have")
+    return _compared(table, name, aggregates.counted_again(release.con, release.rows, name, given), promise["measured"])
 
 
 def _k_query(release: _Release) -> str:

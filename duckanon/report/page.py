@@ -132,7 +132,7 @@ class _Page:
 
 def _completed(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return a table's entry with None for missing parts, such as the output of a dry run."""
-    whole = {"people": None, "promises": [], "output": None, "suppressed": None, "memory": None, **table}
+    whole = {"people": None, "promises": [], "output": None, "suppressed": None, "memory": None, "cells": None, **table}
     whole["measures"] = {**dict.fromkeys(_PARTS), **(table.get("measures") or {})}
     whole["promises"] = [
         {"words": "", "asked": None, "measured": None, **promise} for promise in whole["promises"] or []

@@ -19,6 +19,7 @@ PROMISES = {
     "k": "people who look the same",
     "l": "different sensitive values among them",
     "t": "distance between the sensitive values of a class and of the table",
+    "open_cells": "hidden cells that a reader can compute",
     "linked_k": "people whose rows in all tables look the same",
     "known_events": "people who share any known events of a person",
     "suppressed": "rows suppressed",

@@ -1,7 +1,7 @@
 -- anon._audited_table: the query of anon.audit_table.
 -- needs: python
 CREATE OR REPLACE MACRO anon._audited_table(
-    published, by, "value", people, k, p, hierarchies, linked, original, measure, person
+    published, by, "value", people, k, p, hierarchies, linked, original, measure, person, overlapping
 ) AS TABLE
 WITH _duckanon_chosen AS (
     SELECT COLUMNS(_anon_choose(*, 'anon.audit_table', published, {'by': anon._table_columns("by", linked),
@@ -27,6 +27,6 @@ FROM anon._unpack(
         anon._tickets('"_duckanon_table"', '', NULL, true),
         CASE WHEN original IS NULL THEN NULL::BIGINT[]
              ELSE coalesce(anon._tickets('"_duckanon_inner"', '', NULL, original IS NOT NULL), []) END,
-        {'by': "by", 'k': k, 'p': p, 'has_people': people IS NOT NULL,
+        {'by': "by", 'k': k, 'p': p, 'has_people': people IS NOT NULL, 'overlapping': overlapping,
          'hierarchies': anon._table_hierarchies(hierarchies), 'linked': linked, 'measure': measure, 'person': person}),
     '"_duckanon_shape"', '');

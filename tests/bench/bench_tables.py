@@ -47,6 +47,15 @@ def protect(given: tuple[Connection, list[str]], measure: str) -> None:
     ).fetchall()
 
 
+def round_cells(given: tuple[Connection, list[str]]) -> None:
+    con, by = given
+    levels = ", ".join(f"'{name}': '{name}_levels'" for name in by if name in LEVELS)
+    con.execute(
+        f"CREATE OR REPLACE TABLE o AS FROM anon.protect_table('t', {by}, hierarchies := MAP {{{levels}}}, "
+        "method := 'round', key := 'the key of the benchmark')"
+    ).fetchall()
+
+
 def tabulate(given: tuple[Connection, list[str]], measure: str) -> None:
     con, by = given
     total = "count(*)" if measure == "NULL" else "sum(wage)"
@@ -104,6 +113,17 @@ TASKS += (
         for what, measure, sizes in (
             ("counts of workers", "NULL", [4_594, 541_068, 1_707_245]),
             ("sums of wages", "'wage'", [18_287]),
+        )
+    ]
+    + [
+        Task(
+            "protect_table, rounded counts of workers, k = 10",
+            [4_594, 541_068],
+            workers,
+            round_cells,
+            partial(tabulate, measure="NULL"),
+            "GROUPING SETS",
+            1,
         )
     ]
     if SURVEY

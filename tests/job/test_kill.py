@@ -135,3 +135,28 @@ def test_jobs_clean_up_when_they_are_asked_to_stop(number: signal.Signals, code:
     assert process.returncode == code
     assert errors.endswith("a file at the target, if any, passed all checks.\n")
     assert sorted(path.name for path in folder.iterdir()) == ["people.parquet", "policy.toml"]
+
+
+@pytest.mark.thorough
+def test_killed_aggregate_tables_are_whole(
+    folder: Path, database: duckdb.DuckDBPyConnection, jobs: subprocess.Popen[str]
+) -> None:
+    """Which know the table that they replace: it is there, whenever the job dies."""
+    database.execute(
+        "COPY (SELECT i % 50 AS age, ['f', 'm'][1 + i % 2] AS sex FROM range(9_000) AS t(i)) TO 'people.parquet'"
+    ).fetchall()
+    policy = folder / "cells.toml"
+    policy.write_text(
+        'kind = "aggregate"\n[source]\npath = "people.parquet"\n[target]\npath = "cells.csv"\n'
+        '[columns]\nage = "quasi_identifier"\nsex = "quasi_identifier"\n'
+        '[method]\nname = "protect_table"\nprevious = "cells.csv"\n[promises]\nk = 5\n'
+    )
+    begin = time.monotonic()
+    release(policy)
+    takes = time.monotonic() - begin
+    before = duckdb.sql(f"SELECT * FROM '{folder}/cells.csv' ORDER BY ALL").fetchall()
+    for number in range(4):
+        kill_after(jobs, policy, takes * number / 4)
+        assert duckdb.sql(f"SELECT * FROM '{folder}/cells.csv' ORDER BY ALL").fetchall() == before
+        record = json.loads((folder / "cells.csv.record.json").read_text())
+        assert record["tables"][0]["output"]["sha256"] == sources.hash_of([folder / "cells.csv"])

@@ -333,3 +333,67 @@ def test_few_cells_of_a_survey_are_hidden() -> None:
         f"SELECT fault FROM anon.audit_table('counted', {call}, original := 'survey') WHERE fault IS NOT NULL"
     )
     assert found.fetchall() == []
+
+
+def _known(con: duckdb.DuckDBPyConnection, query: str, columns: list[str], k: int) -> int:
+    """Count the cells of fewer than k people that follow exactly from the cells that a query returns."""
+    rows = con.execute(f"SELECT {', '.join(columns)}, count(*) FROM staff GROUP BY ALL").fetchall()
+    cells = count_table({row[:-1]: row[-1] for row in rows}, columns)
+    shown = {row[:-1] for row in con.execute(query).fetchall() if row[-1] is not None}
+    hidden = np.array([name not in shown for name in names_of(cells, np.arange(len(cells)))])
+    is_known = ~hidden | derivable_by_rank(relation_matrix(cells), hidden)
+    return int((is_known & (cells.value < k)).sum())
+
+
+@pytest.mark.rotating
+def test_tables_and_releases_that_do_not_know_each_other_give_cells_away(con: duckdb.DuckDBPyConnection) -> None:
+    """By plain ranks: without `linked` and `previous` the attack succeeds, with them it fails or is refused."""
+    con.execute(
+        """CREATE OR REPLACE TEMP TABLE staff AS
+        SELECT 'r' || hash(i, 0) % 4 AS region, 'a' || hash(i, 1, 0) % 3 AS age,
+               'j' || least(hash(i, 2, 0) % 9, hash(i, 3, 0) % 7) AS job FROM range(60) AS t(i)"""
+    ).fetchall()
+
+    def protect(name: str, call: str) -> None:
+        con.execute(
+            f"CREATE OR REPLACE TEMP TABLE {name} AS "
+            f"FROM anon.protect_table('staff', {call}, max_suppressed_fraction := 1)"
+        ).fetchall()
+
+    protect("by_region", "['region', 'job'], k := 5")
+    protect("by_age", "['job', 'age'], k := 5")
+    protect("as_one", "['region', 'job'], k := 5, linked := [['job', 'age']]")
+    columns = ["region", "job", "age"]
+    apart = "SELECT region, job, 'Total', value FROM by_region UNION ALL SELECT 'Total', job, age, value FROM by_age"
+    assert _known(con, apart, columns, 5) > 0
+    assert _known(con, "SELECT region, job, age, value FROM as_one", columns, 5) == 0
+    protect("first", "['region', 'job'], k := 3")
+    protect("unaware", "['region', 'job'], k := 6")
+    both = "SELECT region, job, value FROM first UNION ALL SELECT region, job, value FROM "
+    assert _known(con, f"{both} unaware", ["region", "job"], 3) > 0
+    with pytest.raises(duckdb.Error, match="could not be protected; coarsen a column"):
+        protect("aware", "['region', 'job'], k := 6, previous := 'first'")
+
+
+@pytest.mark.rotating
+def test_people_beside_sums_are_withheld_where_they_would_tell(con: duckdb.DuckDBPyConnection) -> None:
+    """Sums of 500 and 1,000 protect each other; 5 people and 2 do not: margins leave 3 to 17 for the five."""
+    con.execute(
+        """CREATE OR REPLACE TEMP TABLE paid AS SELECT one, two, v FROM (VALUES
+        ('a', 'x', 5, 100), ('a', 'y', 12, 100), ('a', 'z', 500, 1000), ('b', 'x', 400, 1000), ('b', 'y', 500, 1000),
+        ('b', 'z', 600, 1000), ('c', 'x', 12, 100), ('c', 'y', 2, 500), ('c', 'z', 900, 900)) AS t(one, two, n, v),
+        range(n)"""
+    ).fetchall()
+    con.execute(
+        "CREATE OR REPLACE TEMP TABLE sums AS FROM anon.protect_table('paid', ['one', 'two'], 'v', p := 0.1)"
+    ).fetchall()
+    assert con.execute("SELECT count(people), count(value) FROM sums").fetchall() == [(0, 12)]
+    con.execute(
+        "CREATE OR REPLACE TEMP TABLE counts AS SELECT one, two, CASE WHEN published THEN c.people END AS people "
+        "FROM sums JOIN anon.cell_rules('paid', ['one', 'two'], 'v') AS c USING (one, two)"
+    ).fetchall()
+    known = con.execute(
+        "SELECT one, two, lower, upper FROM anon.audit_table('counts', ['one', 'two'], value := 'people') "
+        "WHERE lower > 1"
+    ).fetchall()
+    assert known == [("a", "x", 3, 17)]

@@ -100,6 +100,27 @@ class ChangesEntry(TypedDict):
     went_in_small_changes: int
 
 
+class MarginEntry(TypedDict):
+    """The cells of an aggregate table with values in some columns and the total in all others."""
+
+    columns: list[str]
+    cells: int
+    hidden: int
+    hidden_value: float  # the share of their value that is hidden
+
+
+class CellsEntry(TypedDict):
+    """The cells of an aggregate table, and what an audit of the written file found."""
+
+    cells: int
+    hidden: int
+    margins: list[MarginEntry]
+    faults: dict[str, int]
+    narrowest_interval: float | None  # of the values that a hidden cell may have; None: not computed
+    median_interval: float | None
+    max_deviation: int | None  # of a shown number from the true one
+
+
 class TableEntry(TypedDict):
     """One table of a release; `measures` are those of the report."""
 
@@ -118,6 +139,7 @@ class TableEntry(TypedDict):
     cohorts: NotRequired[CohortsEntry]
     changes: NotRequired[ChangesEntry | None]
     measures: NotRequired[dict[str, Any]]
+    cells: NotRequired[CellsEntry]
 
 
 class AccountEntry(TypedDict):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from scipy import sparse
 
 from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._methods.tables.cells import Cells
@@ -28,6 +29,7 @@ def audit_table(
     k: int,
     p: float | None,
     has_people: bool,
+    overlapping: bool,
     hierarchies: Sequence[Mapping[str, Any]] | None,
     linked: Sequence[Sequence[str]] | None,
     measure: str | None,
@@ -60,8 +62,10 @@ def audit_table(
     value[place] = table.column("value").cast(pa.float64()).to_numpy(zero_copy_only=False)
     people[place] = table.column("people").cast(pa.float64()).to_numpy(zero_copy_only=False)
     relations = relations_of(cells)
-    _refuse_inconsistent(relations, value)
-    return _findings(cells, relations, value, people if has_people else value, place, rule, original is not None)
+    if has_people or not overlapping:
+        _refuse_inconsistent(relations, value)
+    people = people if has_people else value
+    return _findings(cells, relations, value, people, place, rule, original is not None, overlapping=overlapping)
 
 
 def _findings(
@@ -72,6 +76,8 @@ def _findings(
     place: Ints,
     rule: CellRule,
     has_original: bool,
+    *,
+    overlapping: bool,
 ) -> pa.Table:
     """Look for every kind of fault, and name the worst of each cell."""
     is_row = np.zeros(len(cells), dtype=bool)
@@ -81,7 +87,14 @@ def _findings(
     low, high = np.full(len(cells), np.nan), np.full(len(cells), np.nan)
     if hidden.sum() <= MOST_INTERVALS:
         least = 0.0 if np.nanmin(value, initial=0) >= 0 else -np.inf
-        low, high = intervals(relations.matrix, value, hidden & is_row, least)
+        matrix, numbers, asked = relations.matrix, value, hidden & is_row
+        if counts_people and overlapping:  # by how many people the parts of a group exceed it is unknown, too
+            matrix = sparse.hstack([matrix, -sparse.identity(relations.count)], format="csr")
+            numbers = np.append(value, np.full(relations.count, np.nan))
+            asked = np.pad(asked, (0, relations.count))
+        low, high = (ends[: len(cells)] for ends in intervals(matrix, numbers, asked, least))
+        if counts_people and overlapping:
+            high = np.fmin(high, _smallest_groups(relations, value))
     owned = np.zeros(0, dtype=np.int64)
     if has_original:
         primary = primary_cells(cells, rule)
@@ -100,7 +113,7 @@ def _findings(
     by_fault = {
         "small": small,
         "derivable": audit.is_derivable & guarded,
-        "subtraction": _in_small_unions(relations, people, rule.k) & hidden,
+        "subtraction": _in_small_unions(relations, people, rule.k) & hidden & (not overlapping),
         "contributor": np.isin(np.arange(len(cells)), owned) & hidden,
         "narrow": narrow & hidden,
     }
@@ -111,10 +124,21 @@ def _findings(
         | {
             "value": pa.array(value[rows], from_pandas=True),
             "fault": pa.array([name or None for name in fault[rows].tolist()], pa.string()),
-            "lower": pa.array(np.where(hidden, low, np.nan)[rows], from_pandas=True),
-            "upper": pa.array(np.where(hidden, high, np.nan)[rows], from_pandas=True),
+            "lower": pa.array(np.where(hidden, low, np.nan)[rows] + 0.0, from_pandas=True),  # no -0.0
+            "upper": pa.array(np.where(hidden, high, np.nan)[rows] + 0.0, from_pandas=True),
         }
     )
+
+
+def _smallest_groups(relations: Relations, value: Floats) -> Floats:
+    """Return the number of people of the smallest shown group of each cell, none of whose parts has more."""
+    group = np.full(relations.count, np.inf)
+    of_groups = relations.is_group & ~np.isnan(value[relations.cell])
+    group[relations.relation[of_groups]] = value[relations.cell[of_groups]]
+    found = np.full(len(value), np.inf)
+    parts = ~relations.is_group
+    np.minimum.at(found, relations.cell[parts], group[relations.relation[parts]])
+    return found
 
 
 def _in_small_unions(relations: Relations, people: Floats, k: int) -> Bools:

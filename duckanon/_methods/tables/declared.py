@@ -8,6 +8,7 @@ from duckanon._core.common.rules import (
     ColumnName,
     ColumnNames,
     Either,
+    Flag,
     ListOf,
     MapOf,
     Number,
@@ -26,7 +27,7 @@ _MEASURE = Parameter(
     "The column whose sums the table shows; a row where it is NULL contributes nothing. NULL: the table counts people",
     None,
 )
-_K = Parameter("k", Whole(2), "How many people contribute to a published cell, at least", 10)
+_K = Parameter("k", Whole(2), "How many people contribute to a published cell, at least", 10).without("policy")
 _P = Parameter(
     "p",
     Number(above=0, most=100, null=True),
@@ -50,7 +51,7 @@ _HIERARCHIES = Parameter(
     "Hierarchy tables by column, or lists of them: the first column holds the values, the next ones ever coarser "
     "groups, which become margins too",
     None,
-)
+).without("policy")
 _ZEROS = Parameter(
     "zeros",
     OneOf("public", "protected"),
@@ -172,14 +173,14 @@ PROTECT_TABLE = Release(
             Number(0, 1),
             "The share of the value of the inner cells that may be hidden; more is refused, with the column to coarsen",
             0.5,
-        ),
+        ).without("policy"),
         Parameter(
             "key",
             Text("'a secret of 16 letters or more'", null=True),
             "The secret of `'round'` and `'cell_key'`, of at least 16 letters: the same key gives the same numbers, "
             "and whoever has it can narrow down the true ones",
             None,
-        ),
+        ).without("policy"),
     ),
     checks=(_names_apart, _dominance_is_a_pair, _hierarchies_are_of_columns, _method_fits),
     body="anon._protected_table",
@@ -223,6 +224,12 @@ AUDIT_TABLE = Release(
         ),
         _MEASURE.having(meaning="The column of `original` whose sums the table shows; NULL: it counts people"),
         PERSON.having(meaning="The column of `original` that identifies people; NULL: every row is another person"),
+        Parameter(
+            "overlapping",
+            Flag(),
+            "Whether a person may be in several cells, so that a margin has fewer people than its parts together",
+            False,
+        ),
     ),
     checks=(_audit_names_apart, _hierarchies_are_of_columns, _audit_fits_original),
     body="anon._audited_table",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
@@ -119,6 +119,17 @@ def hide_cells(cells: Cells, rule: CellRule, *, protects_zeros: bool = False, be
         hidden = _repaired(cells, relations, system, hidden, primary, costs, audit, faults, round_)
         hidden = hide_groups(cells, relations, hidden, rule, costs)
     return Pattern(hidden | unsafe, primary.cells, faults)
+
+
+def shows_people(cells: Cells, hidden: Bools, rule: CellRule) -> bool:
+    """Tell whether the numbers of people beside sums may be shown: those of small cells must not be known closely.
+
+    They do not follow exactly, since they are hidden where the sums are; that they are no fewer than zero may tell.
+    """
+    counts = replace(cells, counts_people=True)
+    few = primary_cells(counts, CellRule(rule.k)).uncertain_where(cells.is_shown)
+    system = system_of(counts, relations_of(cells))
+    return not any(len(found) for found in narrow_cells(system, hidden, few.cells & hidden, few.below, few.above))
 
 
 def audited(

@@ -11,7 +11,7 @@ import pyarrow as pa
 from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._methods.tables.cell_key import perturbed, widest_noise
 from duckanon._methods.tables.cells import Cells
-from duckanon._methods.tables.patterns import Before, Pattern, hide_cells
+from duckanon._methods.tables.patterns import Before, Pattern, hide_cells, shows_people
 from duckanon._methods.tables.primary import CellRule
 from duckanon._methods.tables.rounding import round_cells
 from duckanon._methods.tables.source import labels_of, locate, read_cells
@@ -60,7 +60,10 @@ def protect_table(
     _refuse_too_many(cells, pattern, max_suppressed_fraction)
     rows = np.flatnonzero(cells.is_shown)
     hidden, checked = pattern.withheld[rows], pattern.faults.interval_checked
-    return _table(cells, rows, cells.sums.people[rows], cells.value[rows], 0, hidden, interval_checked=checked)
+    people = pa.array(cells.sums.people[rows], mask=hidden)
+    if measure is not None and checked and not shows_people(cells, pattern.withheld | ~cells.is_shown, rule):
+        people = pa.nulls(len(rows), pa.int64())
+    return _table(cells, rows, people, cells.value[rows], 0, hidden, interval_checked=checked)
 
 
 def _with_other_counts(cells: Cells, counts: Ints, deviation: Ints | int) -> pa.Table:
@@ -68,13 +71,15 @@ def _with_other_counts(cells: Cells, counts: Ints, deviation: Ints | int) -> pa.
     rows = np.flatnonzero(cells.is_shown & (counts > 0))
     told = np.broadcast_to(deviation, len(cells))[rows]
     hidden = np.zeros(len(rows), dtype=bool)
-    return _table(cells, rows, counts[rows], counts[rows].astype(np.float64), told, hidden, interval_checked=False)
+    return _table(
+        cells, rows, pa.array(counts[rows]), counts[rows].astype(np.float64), told, hidden, interval_checked=False
+    )
 
 
 def _table(
     cells: Cells,
     rows: Ints,
-    people: Ints,
+    people: pa.Array,
     value: Floats,
     deviation: Ints | int,
     hidden: Bools,
@@ -82,7 +87,7 @@ def _table(
     interval_checked: bool,
 ) -> pa.Table:
     columns = labels_of(cells, rows) | {
-        "people": pa.array(people, mask=hidden),
+        "people": people,
         "value": pa.array(value, mask=hidden),
         "max_deviation": pa.array(np.broadcast_to(deviation, len(rows)).astype(np.int64), mask=hidden),
         "published": pa.array(~hidden),

@@ -1,0 +1,247 @@
+"""Aggregate tables in the job: counts and sums with margins, audited on the written file as a reader sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from duckanon._bridge import sql
+from duckanon._core.common.release_record import CellsEntry, MarginEntry, SuppressedEntry
+from duckanon.job import methods
+from duckanon.job.errors import FileProblem
+from duckanon.job.keys import Secret
+from duckanon.job.policy import Table, source_format
+from duckanon.job.promises import Promise, Tables
+
+_TOTAL = "'Total'"
+_ADDED = ("people", "value", "max_deviation", "published", "interval_checked")
+_CATALOG = "previous_cells"
+
+Fault = tuple[tuple[str, ...], str]
+
+
+def is_keyed(table: Table) -> bool:
+    """Tell whether the numbers of a table come from the key of the policy."""
+    return table.method.makes_cells and getattr(table.method, "method", None) in ("round", "cell_key")
+
+
+def check_roles(table: Table) -> Iterator[Fault]:
+    """Find columns that an aggregate table cannot have, and columns of its options that have other roles."""
+    measure = getattr(table.method, "measure", None)
+    listed = [getattr(table.method, "by", None) or [], *(getattr(table.method, "linked", None) or [])]
+    if not table.protected:
+        yield (("columns",), "columns must have a quasi_identifier for protect_table to tabulate.")
+    for name in (name for names in listed for name in names):
+        if name not in table.protected:
+            yield (("method",), f"method: {name} must have the role quasi_identifier to be a column of the table.")
+    for name, column in table.columns.items():
+        is_used = column.role in ("identifier", "drop", "person", "quasi_identifier") or name == measure
+        if not is_used or column.is_pseudonym:
+            yield (
+                ("columns", name),
+                f"columns.{name}: an aggregate table shows no rows; the role must be quasi_identifier, person, "
+                "identifier or drop, and that of the measure sensitive or numeric.",
+            )
+    if measure is not None and measure not in table.named("sensitive", "numeric"):
+        yield (("method", "measure"), f"method.measure: {measure} must have the role sensitive or numeric.")
+    if any(name in _ADDED for name in table.protected):
+        yield (("columns",), f"columns must not be called {', '.join(_ADDED)}, as the release's own; rename them.")
+
+
+def check_promises(table: Table) -> Iterator[Fault]:
+    """Find promises that cells cannot keep."""
+    if table.promises.k is None:
+        yield (("promises",), "promises.k must say how many people every shown cell of protect_table has.")
+    given = ("linked_k", "l", "t", "max_small_changes", "max_correlation_difference", "max_detectability_auc")
+    for promise in (*given, "max_marginal_difference"):
+        if getattr(table.promises, promise) is not None:
+            yield (("promises", promise), f"promises.{promise} is for records; an aggregate table has cells.")
+    if table.promises.prediction:
+        yield (("promises", "prediction"), "promises.prediction is for records; an aggregate table has cells.")
+
+
+def call(table: Table, tables: Tables, previous: str | None, key: Secret | None) -> str:
+    """Write the call that makes the table."""
+    given = methods.parameters(table) | {"previous": previous}
+    by = given.pop("by")
+    if table.person:
+        given["person"] = table.person
+    if tables.hierarchies:
+        given["hierarchies"] = tables.hierarchies
+    if key and is_keyed(table):
+        given["key"] = key.reveal()
+    by_name = [f"{sql.name(name)} := {sql.literal(value)}" for name, value in given.items() if value is not None]
+    arguments = [sql.literal(tables.original), sql.literal(by), *by_name]
+    return f"FROM anon.protect_table({', '.join(arguments)}) ORDER BY ALL ASC NULLS LAST"
+
+
+def load_previous(con: sql.Connection, path: Path, target: Path | None, name: str) -> str | None:
+    """Read the table that was given away before; None where it is the target of a job that runs for the first time."""
+    if not path.exists():
+        if target is not None and path.absolute() == target.absolute():
+            return None
+        raise FileProblem(f"{path}: there is no such file; method.previous names a release of the same table.")
+    place, kind = sql.literal(str(path)), source_format(str(path))
+    try:
+        if kind == "duckdb":
+            con.execute(f"ATTACH {place} AS {_CATALOG} (READ_ONLY)").fetchall()
+            (found,) = sql.one(con, f"SELECT min(table_name) FROM duckdb_tables() WHERE database_name = '{_CATALOG}'")
+            rows = f"{_CATALOG}.main.{sql.name(str(found))}"
+        else:
+            rows = f"read_csv({place}, all_varchar = true)" if kind == "csv" else f"read_parquet({place})"
+        con.execute(f"CREATE TABLE {name} AS FROM {rows}").fetchall()
+    except duckdb.Error as error:
+        raise FileProblem(f"{path}: the previous release cannot be read ({sql.why(error)}).") from None
+    finally:
+        con.execute(f"DETACH DATABASE IF EXISTS {_CATALOG}").fetchall()
+    return name
+
+
+def overlaps(con: sql.Connection, table: Table, original: str) -> bool:
+    """Tell whether somebody is in several inner cells, so that a margin has fewer people than its parts together."""
+    if not table.person:
+        return False
+    cells = f"count(DISTINCT row({sql.names(table.protected)}))"
+    return bool(
+        sql.one(
+            con,
+            f"SELECT count(*) > 0 FROM (SELECT {cells} AS n FROM {original} "
+            f"WHERE {sql.name(table.person)} IS NOT NULL GROUP BY {sql.name(table.person)} HAVING n > 1)",
+        )[0]
+    )
+
+
+def audit(rows: str, given: Mapping[str, Any], hierarchies: Mapping[str, str] | None, value: str = "value") -> str:
+    """Write the audit of a released table, from the parameters that its record has."""
+    options = {
+        "value": value,
+        "people": "people" if given.get("measure") and value == "value" else None,
+        "k": given["k"],
+        "p": given.get("p"),
+        "linked": given.get("linked"),
+        "hierarchies": dict(hierarchies) if hierarchies else None,
+        "overlapping": given["overlapping"] or None,
+    }
+    by_name = [f"{sql.name(name)} := {sql.literal(item)}" for name, item in options.items() if item is not None]
+    return f"anon.audit_table({', '.join([sql.literal(rows), sql.literal(given['by']), *by_name])})"
+
+
+def open_cells(con: sql.Connection, rows: str, given: Mapping[str, Any], hierarchies: Mapping[str, str] | None) -> int:
+    """Count the cells that a reader of the file finds open; beside sums, the numbers of people are audited too."""
+    columns = ["value"]
+    if given.get("measure") and sql.one(con, f"SELECT count(people) FROM {rows}")[0]:
+        columns.append("people")
+    calls = [audit(rows, given, hierarchies, column) for column in columns]
+    return sum(int(sql.one(con, f"SELECT count(fault) FROM {one}")[0]) for one in calls)
+
+
+def smallest(con: sql.Connection, rows: str) -> int | None:
+    """Return the number of people of the smallest cell that is shown; None where no number of people is."""
+    found: int | None = sql.one(con, f"SELECT min(people::BIGINT) FROM {rows}")[0]
+    return found
+
+
+def hidden_value(
+    con: sql.Connection, rows: str, given: Mapping[str, Any], hierarchies: Mapping[str, str] | None
+) -> float:
+    """Return the largest share of the value of a table's inner cells that is hidden, as a reader of the file counts it.
+
+    Where that cannot be counted, since sums are negative or people are in several cells, it is the share of the cells.
+    """
+    columns = _columns(given)
+    shares: list[float] = []
+    for names in [given["by"], *(given.get("linked") or [])]:
+        total, count, hidden, shown, least = sql.one(
+            con,
+            f"SELECT max(value::DOUBLE) FILTER ({_is_margin(columns, [], {})}), count(*) FILTER (is_inner), "
+            f"count(*) FILTER (is_inner AND value IS NULL), coalesce(sum(value::DOUBLE) FILTER (is_inner), 0), "
+            f"min(value::DOUBLE) FROM (SELECT *, {_is_margin(columns, names, hierarchies or {})} AS is_inner "
+            f"FROM {rows})",
+        )
+        is_counted = total and least >= 0 and not given["overlapping"]
+        shares.append(max(0.0, 1 - shown / total) if is_counted else hidden / max(count, 1))
+    return max(shares)
+
+
+def promised(con: sql.Connection, table: Table, tables: Tables, given: Mapping[str, Any]) -> Iterator[Promise]:
+    """Count what the policy promises of an aggregate table, all of it on what a reader sees."""
+    helpful = "a smaller k, fewer or coarser columns, or hierarchies without levels that nobody needs"
+    count = smallest(con, tables.counted)
+    if count is not None:
+        words = f"Every shown cell has at least {count} people."
+        yield Promise("k", given["k"], count, count >= given["k"], words, helpful)
+    if given.get("method") != "cell_key":  # whose margins have noise of their own, and add up to nothing
+        found = open_cells(con, tables.counted, given, tables.hierarchies)
+        words = f"A reader of the whole table can compute {found or 'no'} hidden cells, or know them too closely."
+        yield Promise("open_cells", 0, found, found == 0, words, helpful)
+    share, limit = hidden_value(con, tables.counted, given, tables.hierarchies), given["max_suppressed_fraction"]
+    words = f"{share:.4%} of the value of the inner cells is hidden (limit {limit:.4%})."
+    yield Promise("max_suppressed_fraction", limit, share, share <= limit, words, helpful)
+
+
+def counted_again(con: sql.Connection, rows: str, promise: str, given: Mapping[str, Any]) -> float | None:
+    """Count a promise from the file alone, which tells it unless groups of values are margins."""
+    if promise == "k":
+        return smallest(con, rows)
+    return open_cells(con, rows, given, None) if promise == "open_cells" else hidden_value(con, rows, given, None)
+
+
+def left_out(con: sql.Connection, tables: Tables, given: Mapping[str, Any]) -> SuppressedEntry:
+    """Return the share of the value that is hidden: no row is left out of a sum."""
+    share = hidden_value(con, tables.counted, given, tables.hierarchies)
+    return {"rows": 0, "people": None, "fraction": share, "limit": given["max_suppressed_fraction"]}
+
+
+def entry(con: sql.Connection, tables: Tables, given: Mapping[str, Any]) -> CellsEntry:
+    """Return what the record tells of the cells, all of it computed from the written file."""
+    columns, rows = _columns(given), tables.counted
+    is_value = ", ".join(f"{sql.name(name)} IS DISTINCT FROM {_TOTAL}" for name in columns)
+    margins: list[MarginEntry] = []
+    for *used, cells, hidden in con.execute(
+        f"SELECT {is_value}, count(*), count(*) - count(value) FROM {rows} GROUP BY {is_value} ORDER BY ALL"
+    ).fetchall():
+        names = [name for name, is_used in zip(columns, used, strict=True) if is_used]
+        share = hidden_value(con, rows, {**given, "by": names, "linked": None, "columns": columns}, tables.hierarchies)
+        margins.append({"columns": names, "cells": cells, "hidden": hidden, "hidden_value": share})
+    faults: dict[str, int] = {}
+    narrowest = median = None
+    if given.get("method") != "cell_key":
+        audited = audit(rows, given, tables.hierarchies)
+        found = con.execute(f"SELECT fault, count(*) FROM {audited} WHERE fault IS NOT NULL GROUP BY ALL").fetchall()
+        faults = dict(found)
+        narrowest, median = sql.one(
+            con, f'SELECT min("upper" - "lower"), median("upper" - "lower") FROM {audited} WHERE isfinite("upper")'
+        )
+    deviation = sql.one(con, f"SELECT max(max_deviation::BIGINT) FROM {rows}")[0]
+    return {
+        "cells": sum(one["cells"] for one in margins),
+        "hidden": sum(one["hidden"] for one in margins),
+        "margins": margins,
+        "faults": faults,
+        "narrowest_interval": narrowest,
+        "median_interval": median,
+        "max_deviation": deviation,
+    }
+
+
+def _columns(given: Mapping[str, Any]) -> list[str]:
+    """Return the columns of all tables, each once."""
+    names = [*given["by"], *(name for table in given.get("linked") or [] for name in table)]
+    return list(given.get("columns") or dict.fromkeys(names))
+
+
+def _is_margin(columns: Sequence[str], names: Sequence[str], hierarchies: Mapping[str, str]) -> str:
+    """Write the condition of cells with a value in some columns, no group of a hierarchy, and the total in others."""
+    conditions = ["true"]
+    for name in columns:
+        is_total = f"{sql.name(name)} IS NOT DISTINCT FROM {_TOTAL}"
+        conditions.append(f"NOT ({is_total})" if name in names else is_total)
+        if name in names and name in hierarchies:
+            conditions.append(
+                f"coalesce({sql.name(name)}::VARCHAR IN "
+                f"(SELECT labels[1] FROM anon._hierarchy('', {sql.literal(hierarchies[name])})), true)"
+            )
+    return " AND ".join(conditions)

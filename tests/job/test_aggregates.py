@@ -1,0 +1,162 @@
+"""Aggregate tables of a policy: released, audited on the written file, verified by who receives them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from duckanon.cli.main import main
+from duckanon.job import PolicyError, PromiseBroken, aggregates, release
+
+POLICY = """\
+kind = "aggregate"
+
+[source]
+path = "visits.parquet"
+
+[target]
+path = "counts.parquet"
+
+[columns]
+id = "identifier"
+region = "quasi_identifier"
+sex = "quasi_identifier"
+cost = "sensitive"
+
+[method]
+name = "protect_table"
+measure = "cost"
+
+[promises]
+k = 5
+"""
+
+
+@pytest.fixture
+def visits(folder: Path, database: duckdb.DuckDBPyConnection) -> Path:
+    """Put the rows of 159 visits into the folder, three of them of women in region A."""
+    database.execute(
+        """COPY (SELECT unnest(range(people)) AS id, region, sex, 10 + id % 7 AS cost
+        FROM (VALUES ('A', 'f', 3), ('A', 'm', 12), ('B', 'f', 14), ('B', 'm', 15), ('C', 'f', 60), ('C', 'm', 55))
+             AS t(region, sex, people)) TO 'visits.parquet'"""
+    ).fetchall()
+    return folder
+
+
+def written(folder: Path, *changes: tuple[str, str]) -> Path:
+    text = POLICY
+    for old, new in changes:
+        assert old in text
+        text = text.replace(old, new)
+    (folder / "policy.toml").write_text(text, encoding="utf-8")
+    return folder / "policy.toml"
+
+
+@pytest.mark.parametrize("target", ["counts.parquet", "counts.csv", "counts.duckdb"])
+def test_the_written_table_is_audited_and_verified(
+    visits: Path, capsys: pytest.CaptureFixture[str], target: str
+) -> None:
+    (table,) = release(written(visits, ("counts.parquet", target)))["tables"]
+    measured = {promise["name"]: promise["measured"] for promise in table["promises"]}
+    assert measured == {"k": 15, "open_cells": 0, "max_suppressed_fraction": pytest.approx(0.27, abs=0.03)}
+    cells = table["cells"]
+    assert (cells["cells"], cells["hidden"], cells["faults"]) == (12, 4, {})
+    assert cells["narrowest_interval"] > 5
+    assert [(one["columns"], one["hidden"]) for one in cells["margins"] if one["hidden"]] == [(["region", "sex"], 4)]
+    assert main(["verify", str(visits / target)]) == 0
+    assert "open_cells: confirmed" in capsys.readouterr().out
+
+
+def test_a_table_that_gives_a_cell_away_is_not_published(visits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever made it: the audit counts on the file, and a file that was changed later does not verify."""
+    policy = written(visits)
+    true_call = aggregates.call
+
+    def opened(*arguments: object) -> str:
+        shown = "CASE WHEN region = 'A' AND sex = 'm' THEN 12 ELSE people END AS people"
+        return f"SELECT * REPLACE ({shown}, CASE WHEN region = 'A' AND sex = 'm' THEN 143 ELSE value END AS value) " + (
+            f"FROM ({true_call(*arguments)})"
+        )
+
+    monkeypatch.setattr(aggregates, "call", opened)
+    with pytest.raises(PromiseBroken, match="open_cells: promised 0, measured"):
+        release(policy)
+    assert not (visits / "counts.parquet").exists()
+
+
+def test_a_file_that_was_changed_does_not_verify(visits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    release(written(visits, ("counts.parquet", "counts.csv")))
+    file = visits / "counts.csv"
+    lines = ["A,m,12,150.0,0,true,true" if line.startswith("A,m,") else line for line in file.read_text().split("\n")]
+    file.write_text("\n".join(lines))
+    assert main(["verify", str(file)]) == 1
+    assert "open_cells: DIFFERS" in capsys.readouterr().out
+
+
+@pytest.mark.rotating
+def test_what_the_job_gave_away_before_is_known(visits: Path, database: duckdb.DuckDBPyConnection) -> None:
+    """The first run has no former release; the second hides cells that few people joined."""
+    changes = (('measure = "cost"', 'previous = "counts.parquet"'), ('cost = "sensitive"', 'cost = "drop"'))
+    policy = written(visits, *changes)
+    release(policy)
+    before = database.execute("SELECT value FROM 'counts.parquet' WHERE region = 'C' AND sex = 'f'").fetchall()
+    assert before == [(60,)]
+    database.execute("COPY (FROM 'visits.parquet' UNION ALL SELECT 200, 'C', 'f', 12) TO 'more.parquet'").fetchall()
+    (visits / "more.parquet").replace(visits / "visits.parquet")
+    release(written(visits, *changes, ("k = 5", "k = 5\nmax_suppressed_fraction = 1")))
+    after = database.execute("SELECT value FROM 'counts.parquet' WHERE region = 'C' AND sex = 'f'").fetchall()
+    assert after == [(None,)]
+
+
+@pytest.mark.rotating
+def test_rounding_hierarchies_people_and_a_report(
+    visits: Path, database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DUCKANON_TEST_KEY", "a key of at least sixteen characters")
+    (visits / "areas.csv").write_text("value,area\nA,west\nB,west\nC,east\n")
+    changes = (
+        ('kind = "aggregate"', 'kind = "aggregate"\nreport = "report.html"'),
+        ('measure = "cost"', 'method = "round"'),
+        ('cost = "sensitive"', 'cost = "drop"'),
+        ("[promises]", '[key]\nenvironment = "DUCKANON_TEST_KEY"\n\n[hierarchies]\nregion = "areas.csv"\n\n[promises]'),
+    )
+    (table,) = release(written(visits, *changes))["tables"]
+    assert table["cells"]["hidden"] == 0
+    assert table["cells"]["max_deviation"] == 9
+    assert database.execute("SELECT count(*), max(people % 5) FROM 'counts.parquet'").fetchall()[0][1] == 0
+    page = (visits / "report.html").read_text()
+    assert "Hidden cells by margin" in page
+    text = json.dumps(json.loads((visits / "counts.parquet.record.json").read_text()))
+    assert "sixteen characters" not in text
+    with pytest.raises(PolicyError, match=r"line \d+: method.method needs a key"):
+        release(written(visits, *changes[:3]))
+
+
+def test_people_in_several_cells_are_counted(visits: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    changes = (
+        ('id = "identifier"', 'id = "person"'),
+        ('measure = "cost"', ""),
+        ('cost = "sensitive"', 'cost = "drop"'),
+    )
+    (table,) = release(written(visits, *changes, ("k = 5", "k = 5\nmax_suppressed_fraction = 1")))["tables"]
+    assert table["method"]["parameters"]["overlapping"] is True
+    assert main(["verify", str(visits / "counts.parquet")]) == 0
+    assert "open_cells: confirmed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (('kind = "aggregate"', 'kind = "records"'), 'kind must be "aggregate" for protect_table'),
+        (('cost = "sensitive"', 'cost = "free"'), "columns.cost: an aggregate table shows no rows|must have the role"),
+        (("k = 5", "k = 5\nt = 0.5"), "promises.t is for records"),
+        (("k = 5", "max_suppressed_fraction = 0.1"), "promises.k must say how many people every shown cell"),
+        (('measure = "cost"', 'by = ["cost"]'), "cost must be one of region, sex|must have the role"),
+    ],
+)
+def test_what_does_not_fit_is_refused(visits: Path, change: tuple[str, str], sentence: str) -> None:
+    with pytest.raises(PolicyError, match=sentence):
+        release(written(visits, change))
