@@ -9,7 +9,9 @@ from duckanon._bridge import sql
 
 _FEWEST = 3  # people who share a released number, at least; categories are shared by k
 _MOST_DECIMALS = 12
-_NUDGE = 1e-9  # a number halfway between two rounded ones counts for both
+_NUDGE = (
+    1e-13  # of a number: one that is halfway between two rounded ones, but for a computation's error, counts for both
+)
 
 
 class Shared(NamedTuple):
@@ -42,7 +44,10 @@ def shared_values(
         least = min(k, _FEWEST) if is_number else k
         value = held = sql.name(column)
         if types[column] in ("FLOAT", "DOUBLE") and (decimals := _decimals(con, released, value)) is not None:
-            rounded = [f"coalesce(round({held}::DOUBLE{nudge}, {decimals}), 'nan')" for nudge in ("", f" - {_NUDGE}")]
+            rounded = [
+                f"coalesce(round({held}::DOUBLE{nudge}, {decimals}), 'nan')"
+                for nudge in ("", f" - {_NUDGE} * abs({held})")
+            ]
             value, held = rounded[0], f"unnest(list_distinct([{', '.join(rounded)}]))"
         elif types[column].startswith("ENUM"):
             value = held = f"{value}::VARCHAR"

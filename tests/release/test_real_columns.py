@@ -139,6 +139,19 @@ def test_functions_of_other_columns_are_found() -> None:
     assert total.factors == (1.0, 1.0, 1.0)
 
 
+@pytest.mark.parametrize("fortune", [3_000, 9_876_543])
+def test_one_fortune_hides_no_term_of_a_sum(fortune: int) -> None:
+    random = np.random.default_rng(8)
+    pay = np.rint(np.exp(7 + 0.4 * random.normal(size=1000)))
+    pay[0] = fortune
+    hours = np.rint(38 + 8 * random.normal(size=1000))
+    (formula,) = found_formulas(apart(pa.table({"pay": pay, "hours": hours, "both": pay + hours})))
+    assert {formula.column, *formula.sources} == {0, 1, 2}
+    assert np.abs(formula.factors).tolist() == [1.0, 1.0]
+    noise = np.rint(1000 * random.normal(size=1000))
+    assert not found_formulas(apart(pa.table({"pay": pay, "both": pay + noise})))
+
+
 @pytest.mark.rotating
 @cheap
 @given(st.integers(0, 2**32 - 1))

@@ -18,6 +18,7 @@ _LOOKED_AT = 5_000  # rows in which formulas are looked for, before they are con
 _FEWEST_ROWS = 100  # in which all numbers are known
 _NULLS = 0.05  # of the rows: where the column is NULL without its sources, or the other way round
 _NEGLIGIBLE = 1e-3  # deviations of the result that a source adds: no part of the formula
+_FARTHEST = 10  # ranges of nearly all numbers from their median: beyond, one person's number would decide a regression
 _DIGITS, _AS_GOOD = 3, 1.02  # factors are rounded where what is not explained grows by no more than this
 
 
@@ -53,7 +54,7 @@ def found_formulas(columns: Sequence[ColumnParts], left_out: Collection[int] = (
     ]
     step = max(1, len(columns[0].codes) // _LOOKED_AT)
     looked_at = pa.array(np.arange(0, len(columns[0].codes), step))
-    sample = {index: doubles(columns[index].array.take(looked_at)) for index in numbers}
+    sample = {index: _without_extremes(doubles(columns[index].array.take(looked_at))) for index in numbers}
     distinct = {index: len(np.unique(values[~np.isnan(values)])) for index, values in sample.items()}
     eligible = [index for index in numbers if distinct[index] > _FEWEST_VALUES]
     formulas: list[Formula] = []
@@ -66,7 +67,7 @@ def found_formulas(columns: Sequence[ColumnParts], left_out: Collection[int] = (
         for logged in (False, True):
             formula = _formula(column, others, sample, logged)
             if formula is not None and step > 1:  # found in a sample: confirmed in all rows
-                whole = {index: columns[index].numbers() for index in (column, *formula.sources)}
+                whole = {index: _without_extremes(columns[index].numbers()) for index in (column, *formula.sources)}
                 formula = _formula(column, formula.sources, whole, logged)
             if formula is not None:
                 formulas.append(formula)
@@ -103,6 +104,17 @@ def _formula(column: int, others: Sequence[int], values: dict[int, Floats], logg
         factors = rounded
     constant = float(np.median(target - sum(factor * term for factor, term in zip(factors, chosen, strict=True))))
     return Formula(column, tuple(sources), tuple(factors.tolist()), constant, logged)
+
+
+def _without_extremes(values: Floats) -> Floats:
+    """Return numbers with NaN in place of those that are far from nearly all others, as one fortune may be."""
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return values
+    low, middle, high = np.quantile(known, [0.01, 0.5, 0.99])
+    if low == high:
+        return values
+    return np.where(np.abs(values - middle) <= _FARTHEST * (high - low), values, np.nan)
 
 
 def _positive(values: Floats) -> bool:
