@@ -142,7 +142,7 @@ JOINT_RELEASES = Report(
         Parameter("releases", Tables("['january', 'february']"), "Releases of the same people, the oldest first"),
         COLS.having(meaning="The released columns that an attacker knows of a person, in every release"),
         Parameter("person", ColumnName(), "The column that identifies people, the same in all releases"),
-        Parameter("sensitive", ColumnName(null=True), "The column whose values are counted for `joint_l`", None),
+        Parameter("sensitive", ColumnName(null=True), "The column of `joint_l` and `joint_t`", None),
         K.having(default=10, meaning="People with fewer candidates than this are counted in `people_below_k`"),
     ),
     checks=(person_is_no_col, _sensitive_is_no_col),
@@ -150,6 +150,7 @@ JOINT_RELEASES = Report(
         [
             ("release", pa.string()),
             *columns(pa.int64(), "people", "k", "joint_people", "joint_k", "people_below_k", "l", "joint_l"),
+            ("joint_t", pa.float64()),
         ]
     ),
     tables=("stacked",),

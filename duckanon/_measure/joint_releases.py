@@ -13,10 +13,11 @@ from duckanon._core.account.joint import (
     PeopleOfRelease,
     classes_of_people,
     least,
+    people_by_value,
     row_classes,
-    unique,
 )
 from duckanon._core.common import progress
+from duckanon._core.common.arrays import Ints
 from duckanon._core.common.codes import encode
 from duckanon._core.common.declare import report_rows
 from duckanon._core.common.people import NOBODY, person_numbers
@@ -60,6 +61,7 @@ def joint_releases(
                 "people_below_k": int(joint.sizes[joint.sizes < k].sum()),
                 "l": None if values is None else least(np.bincount(values // value_count)),
                 "joint_l": joint.values_left(column),
+                "joint_t": joint.distance(column),
             }
         )
     return report_rows(rows, JOINT_RELEASES.schema)
@@ -83,6 +85,11 @@ def _read(
         rows = np.flatnonzero((numbers == number) & (people != NOBODY))
         who = people[rows]
         classes = classes_of_people(who, classes_of_rows[rows], everybody)
-        pairs = {} if values is None else {sensitive or "": unique(classes[who] * value_count + values[rows])}
-        found.append(PeopleOfRelease(classes, pairs))
+        pairs: dict[str, Ints] = {}
+        counts: dict[str, Ints] = {}
+        if sensitive is not None and values is not None:
+            pairs[sensitive], counts[sensitive] = people_by_value(
+                who, classes, values[rows].astype(np.int64), value_count
+            )
+        found.append(PeopleOfRelease(classes, pairs, counts))
     return found, value_count

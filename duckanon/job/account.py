@@ -77,6 +77,8 @@ class JobAccount:
             ]
             last = deque(self.releases.joint(self._entries), maxlen=1)
             counts = last[0][1] if last else JointCounts.of_nobody(0)
+            for one in made.values():
+                self._refuse_unknown_distances(one.table, counts)
             count = len(self.releases.listed()) + len(self._entries)
         for one in made.values():
             one.promises += list(_promised(one, counts, count))
@@ -97,6 +99,7 @@ class JobAccount:
         """Return the entry of a table that was read, given the keyed hashes of its people."""
         is_pseudonym = table.columns[table.person or ""].is_pseudonym
         naming = self._key.reveal() if self._key and is_pseudonym else None
+        values, counts = read.values_of_classes()
         return Entry(
             policy=self._file.path.name,
             name=name,
@@ -104,7 +107,8 @@ class JobAccount:
             naming=self.account.keyed("key of pseudonyms", naming),
             people=people,
             classes=read.classes,
-            values=read.values_of_classes(),
+            values=values,
+            counts=counts,
             labels=read.labels,
         )
 
@@ -114,6 +118,15 @@ class JobAccount:
         if not aliases:
             return hashed(self.account, "person", names, progress.check)
         return b"".join(aliases.get(name) or self.account.keyed("person", name) for name in names)
+
+    def _refuse_unknown_distances(self, table: Table, counts: JointCounts) -> None:
+        for column in table.named("sensitive") if table.promises.joint_t is not None else ():
+            left = counts.left.get(column.lower())
+            if left is not None and left.whole is None:
+                raise AccountError(
+                    f"{self.account.path}: joint_t of {column} cannot be counted, since an earlier version of duckanon "
+                    "entered releases without the people of each value; promise joint_l, or begin a new account."
+                )
 
     def _entry(self, con: sql.Connection, name: str, made: TableResult) -> Entry:
         table, counted = made.table, made.tables.counted
@@ -177,7 +190,15 @@ def _promised(made: TableResult, counts: JointCounts, releases: int) -> Iterator
         yield Promise("joint_k", promises.joint_k, measured, measured >= promises.joint_k, words, _HELP)
     for column in made.table.named("sensitive") if promises.joint_l is not None else ():
         asked, left = promises.joint_l or 0, counts.values_left(column.lower()) or 0
-        words = (
-            f"Over all releases of the account ({releases}), at least {left} values of {column} remain for everybody."
-        )
+        remain = f"1 value of {column} remains" if left == 1 else f"{left} values of {column} remain"
+        words = f"Over all releases of the account ({releases}), at least {remain} for everybody."
         yield Promise(f"joint_l of {column}", asked, left, left >= asked, words, _HELP)
+    for column in made.table.named("sensitive") if promises.joint_t is not None else ():
+        found = counts.distance(column.lower())
+        distance = 1.0 if found is None else found  # nobody has a value: nothing is known to be near
+        words = (
+            f"Over all releases of the account ({releases}), the values of {column} that remain for anybody are "
+            f"distributed as in the whole, up to a distance of {distance:.3g}."
+        )
+        passed = distance <= (promises.joint_t or 0)
+        yield Promise(f"joint_t of {column}", promises.joint_t or 0, distance, passed, words, _HELP)

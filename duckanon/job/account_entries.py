@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from duckanon._bridge import sql
 from duckanon._core.account.entries import hashed
-from duckanon._core.account.joint import classes_of_people, row_classes, unique
+from duckanon._core.account.joint import classes_of_people, people_by_value, row_classes, unique
 from duckanon._core.account.storage import HASH_SIZE, Account
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Ints
@@ -24,11 +24,10 @@ class Values:
     codes: Ints
     hashes: bytes
 
-    def pairs(self, numbers: Ints) -> tuple[Ints, bytes]:
-        """Return the different pairs of a number of each row (of its class, say) and its value's hash."""
-        width = max(len(self.hashes) // HASH_SIZE, 1)
-        found = unique(numbers * width + self.codes)
-        return found // width, np.frombuffer(self.hashes, f"V{HASH_SIZE}")[found % width].tobytes()
+    @property
+    def width(self) -> int:
+        """The number of values, at least 1."""
+        return max(len(self.hashes) // HASH_SIZE, 1)
 
 
 @dataclass(frozen=True)
@@ -49,9 +48,15 @@ class CodedTable:
     labels: bytes
     values: Mapping[str, Values]
 
-    def values_of_classes(self) -> dict[str, tuple[Ints, bytes]]:
-        """Return by column the different pairs of class and value."""
-        return {column: values.pairs(self.classes[self.who]) for column, values in self.values.items()}
+    def values_of_classes(self) -> tuple[dict[str, tuple[Ints, bytes]], dict[str, Ints]]:
+        """Return by column the different pairs of class and value's hash, and by column the people of each pair."""
+        pairs: dict[str, tuple[Ints, bytes]] = {}
+        counts: dict[str, Ints] = {}
+        for column, values in self.values.items():
+            found, counts[column] = people_by_value(self.who, self.classes, values.codes, values.width)
+            hashes = np.frombuffer(values.hashes, f"V{HASH_SIZE}")
+            pairs[column] = found // values.width, hashes[found % values.width].tobytes()
+        return pairs, counts
 
 
 def read(

@@ -42,13 +42,19 @@ def check(policy: str) -> tuple[list[str], bool]:
         tables = file.policy.tables.values()
         asked_k = max((table.promises.joint_k or 0 for table in tables), default=0)
         asked_l = max((table.promises.joint_l or 0 for table in tables), default=0)
+        asked_t = min((one.promises.joint_t for one in tables if one.promises.joint_t is not None), default=None)
         lines, is_kept = [], True
         for release, counts in releases.joint():
             assert not isinstance(release, Entry)
-            left = {column: counts.values_left(column) for column in sorted(counts.left)}
-            values = "".join(f", joint_l of {column} = {count}" for column, count in left.items())
-            lines.append(f"{release.number}  {release.name}: joint_k = {counts.k}{values}")
-            is_kept = (counts.k or 0) >= asked_k and all((count or 0) >= asked_l for count in left.values())
+            line, is_kept = f"{release.number}  {release.name}: joint_k = {counts.k}", (counts.k or 0) >= asked_k
+            for column in sorted(counts.left):
+                left, distance = counts.values_left(column), counts.distance(column)
+                line += f", joint_l of {column} = {left}"
+                is_kept &= (left or 0) >= asked_l
+                if asked_t is not None:
+                    line += f", joint_t of {column} = " + ("unknown" if distance is None else f"{distance:.3g}")
+                    is_kept &= distance is not None and distance <= asked_t
+            lines.append(line)
         return lines or ["no releases yet"], is_kept
 
 

@@ -155,7 +155,7 @@ def _check_promises(table: Table) -> Iterator[Fault]:
 
 def _check_account(file: PolicyFile, table: Table) -> Iterator[Fault]:
     promises = table.promises
-    for promise in ("joint_k", "joint_l"):
+    for promise in ("joint_k", "joint_l", "joint_t"):
         if getattr(promises, promise) is None:
             continue
         if not table.method.makes_classes:
@@ -164,8 +164,8 @@ def _check_account(file: PolicyFile, table: Table) -> Iterator[Fault]:
         if file.policy.account is None:
             text = f"promises.{promise} counts the releases of an account; add [account] with path and key."
             yield (("promises", promise), text)
-    if promises.joint_l is not None and not table.named("sensitive"):
-        yield (("promises", "joint_l"), "promises.joint_l needs a column with the role sensitive.")
+        if promise != "joint_k" and not table.named("sensitive"):
+            yield (("promises", promise), f"promises.{promise} needs a column with the role sensitive.")
     if file.policy.account is not None and table.method.makes_classes and not table.person:
         yield (("columns",), "columns must have a person: the account counts people.")
     if file.policy.cohorts is not None:

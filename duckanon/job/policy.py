@@ -85,9 +85,11 @@ class Promises(Part):
     c: Annotated[float, Field(gt=0)] = 3
     t: Fraction | None = None
     # over all releases of the account: people who were in the same class, or absent, in each of them, at least; values
-    # of a sensitive column that are in all classes of such people, at least
+    # of a sensitive column that are in all classes of such people, at least; the distance between these values and the
+    # whole, at most
     joint_k: Several | None = None
     joint_l: Several | None = None
+    joint_t: Fraction | None = None
     max_suppressed_fraction: Fraction = 0.01  # share of the people (without a person: of the rows) left out, at most
     # classes whose number of rows differs from the previous release's by fewer than k, at most; else only reported
     max_small_changes: Annotated[int, Field(ge=0, strict=True)] | None = None

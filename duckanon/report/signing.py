@@ -202,6 +202,7 @@ _QUESTION_OF = {
     "recursive l": "inference",
     "t": "inference",
     "joint_l": "inference",
+    "joint_t": "inference",
     "max_confidence": "inference",
     "membership": "inference",
     "isolated_membership": "inference",

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,7 +29,8 @@ def entry(account: Account, rows: list[Row]) -> Entry:
     people = sorted({str(row[0]) for row in rows})
     who = np.array([people.index(str(row[0])) for row in rows], np.int64)
     classes = classes_of_people(who, np.array([row[1] for row in rows], np.int64), len(people))
-    pairs = sorted({(int(classes[person]), row[2]) for person, row in zip(who, rows, strict=True)})
+    of_people = {(int(person), row[2]) for person, row in zip(who, rows, strict=True)}
+    pairs = Counter((int(classes[person]), value) for person, value in of_people)  # in any order
     hashes = b"".join(account.keyed("value", str(value)) for _, value in pairs)
     return Entry(
         policy="policy.toml",
@@ -36,11 +40,13 @@ def entry(account: Account, rows: list[Row]) -> Entry:
         people=b"".join(account.keyed("person", person) for person in people),
         classes=classes,
         values={"diagnosis": (np.array([one for one, _ in pairs], np.int64), hashes)},
+        counts={"diagnosis": np.array(list(pairs.values()), np.int64)},
     )
 
 
-def joint(releases: Releases, new: list[Entry] = []) -> list[tuple[int | None, int | None]]:  # noqa: B006
-    return [(counts.k, counts.values_left("diagnosis")) for _, counts in releases.joint(new)]
+def joint(releases: Releases, new: list[Entry] = []) -> list[tuple[Any, Any, Any]]:  # noqa: B006
+    found = [counts for _, counts in releases.joint(new)]
+    return [(one.k, one.values_left("diagnosis"), one.distance("diagnosis")) for one in found]
 
 
 _ROWS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 2), st.integers(0, 2)), min_size=1, max_size=12)
@@ -49,7 +55,9 @@ _ROWS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 2), st.integers(0, 
 @dear
 @given(months=st.lists(_ROWS, min_size=1, max_size=4))
 def test_joint_counts_are_those_of_brute_force(months: list[list[Row]]) -> None:
-    expected = [(row["joint_k"], row["joint_l"]) for row in counted(months, 2)]
+    expected = [
+        (row["joint_k"], row["joint_l"], pytest.approx(row["joint_t"], abs=1e-12)) for row in counted(months, 2)
+    ]
     with (
         tempfile.TemporaryDirectory() as folder,
         Account(Path(folder) / "account.sqlite", KEY, create=True) as account,
@@ -69,7 +77,7 @@ def test_a_forgotten_person_is_nobody_and_the_counts_stay(tmp_path: Path) -> Non
         releases = Releases(account)
         releases.enter([entry(account, rows), entry(account, rows[1:])], "run", 0)
         before, anna = joint(releases), account.keyed("person", "1")
-        assert before == [(2, 2), (1, 1)]
+        assert before == [(2, 2, 0), (1, 1, pytest.approx(3 / 7))]
         assert (tmp_path / "account.sqlite").stat().st_mode & 0o077 == 0
         assert list(places(releases.known().people, anna)) == [0]
         assert releases.forget(anna)
@@ -91,3 +99,13 @@ def test_who_counted_other_releases_or_names_people_otherwise_is_refused(tmp_pat
         assert [one.number for one in releases.listed()] == [1]
         assert releases.has("first run")
         assert not releases.has("second run")
+
+
+def test_a_release_without_counts_leaves_the_distance_unknown_for_good(tmp_path: Path) -> None:
+    """An earlier version entered values without the people who have them."""
+    rows: list[Row] = [(1, 0, 0), (2, 0, 1), (3, 1, 0), (4, 1, 1)]
+    with Account(tmp_path / "account.sqlite", KEY, create=True) as account:
+        releases = Releases(account)
+        new = entry(account, rows)
+        releases.enter([new, replace(new, counts={}), new], "run", 0)
+        assert joint(releases, [new]) == [(2, 2, 0), (2, 2, None), (2, 2, None), (2, 2, None)]

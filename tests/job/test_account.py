@@ -29,7 +29,7 @@ PEOPLE = """
 @pytest.fixture
 def policy(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ACCOUNT_KEY", KEY)
-    return changed(folder, ("k = 10\n", f"k = 10\njoint_k = 10\njoint_l = 2\n{ACCOUNT}"))
+    return changed(folder, ("k = 10\n", f"k = 10\njoint_k = 10\njoint_l = 2\njoint_t = 0.02\n{ACCOUNT}"))
 
 
 def write(database: duckdb.DuckDBPyConnection, first: int, last: int) -> None:
@@ -52,7 +52,9 @@ def test_releases_are_counted_together(
     with pytest.raises(PromiseBroken, match=r"joint_k: promised 10, measured 2\. Over all releases"):
         release(policy)
     assert Path("release.parquet").read_bytes() == before
-    assert lines(capsys, "check", "policy.toml") == ["1  table: joint_k = 50, joint_l of diagnosis = 3"]
+    assert lines(capsys, "check", "policy.toml") == [
+        "1  table: joint_k = 50, joint_l of diagnosis = 3, joint_t of diagnosis = 0"
+    ]
     lax = changed(policy.parent, ("k = 10\n", f"k = 10\n{ACCOUNT}"), name="lax.toml")  # another policy, one account
     assert release(lax)["account"]["joint_k"] == 2
     shown = lines(capsys, "show", "policy.toml")
@@ -60,7 +62,14 @@ def test_releases_are_counted_together(
         ["policy.toml", "table: 200 people in 4 classes"],
         ["lax.toml", "table: 192 people in 4 classes"],
     ]
-    assert lines(capsys, "check", "policy.toml", code=1)[-1] == "2  table: joint_k = 2, joint_l of diagnosis = 3"
+    last = lines(capsys, "check", "policy.toml", code=1)[-1]
+    assert last == "2  table: joint_k = 2, joint_l of diagnosis = 3, joint_t of diagnosis = 0.0068"
+    with sqlite3.connect("account.sqlite") as con:  # as an earlier version left it
+        con.execute("DELETE FROM arrays WHERE name = 'counts of diagnosis' AND release = 1")
+    promised = changed(policy.parent, ("k = 10\n", f"k = 10\njoint_t = 0.5\n{ACCOUNT}"), name="close.toml")
+    with pytest.raises(FileProblem, match="joint_t of diagnosis cannot be counted, since an earlier version"):
+        release(promised)
+    assert lines(capsys, "check", "close.toml", code=1)[-1].endswith("joint_t of diagnosis = unknown")
     assert "forgotten" in lines(capsys, "forget", "policy.toml", "patient-9")[0]
     lines(capsys, "forget", "policy.toml", "patient-9", code=3)
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections import Counter, defaultdict
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Any
 
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -25,7 +31,11 @@ def stacked(releases: list[list[Row]]) -> pa.Table:
     return pa.table({n: pa.array(c, k) for n, c, k in zip(names, columns, kinds, strict=True)})
 
 
-def counted(releases: list[list[Row]], k: int) -> list[dict[str, int | None]]:
+def shares_of(counts: Mapping[int, int]) -> dict[int, Fraction]:
+    return {value: Fraction(count, sum(counts.values())) for value, count in counts.items()}
+
+
+def counted(releases: list[list[Row]], k: int) -> list[dict[str, Any]]:
     """Count person by person: a class is the set of a person's classes, absent people have none."""
     found = []
     for last in range(1, len(releases) + 1):
@@ -39,14 +49,20 @@ def counted(releases: list[list[Row]], k: int) -> list[dict[str, int | None]]:
         seen = set().union(*classes)
         lists = {person: tuple(one.get(person) for one in classes) for person in seen}
         sizes = Counter(lists.values())
-        left = []
+        left, distances = [], []
+        held = [pair for rows in releases[:last] for pair in {(person, value) for person, _, value in rows}]
+        whole = shares_of(Counter(value for person, value in held if person is not None))
         for own in sizes:
             of_classes = [
-                {value for person, _, value in rows if one.get(person) == part}
+                Counter(value for person, value in {(p, v) for p, _, v in rows} if one.get(person) == part)
                 for rows, one, part in zip(releases, classes, own, strict=False)
                 if part is not None
             ]
-            left.append(len(set.intersection(*of_classes)))
+            fewest = functools.reduce(operator.and_, of_classes)
+            left.append(len(fewest))
+            own_shares = shares_of(fewest)
+            distance = sum((abs(own_shares.get(value, 0) - share) for value, share in whole.items()), Fraction(0)) / 2
+            distances.append(distance if fewest else Fraction(1))
         alone = Counter(classes[-1].values())
         values = [{v for p, _, v in releases[last - 1] if classes[-1].get(p) == part} for part in alone]
         found.append(
@@ -59,6 +75,7 @@ def counted(releases: list[list[Row]], k: int) -> list[dict[str, int | None]]:
                 "people_below_k": sum(size for size in sizes.values() if size < k),
                 "l": min(map(len, values), default=None),
                 "joint_l": min(left, default=None),
+                "joint_t": float(max(distances)) if distances else None,
             }
         )
     return found
@@ -73,7 +90,10 @@ release = st.lists(st.tuples(people, st.integers(0, 2), st.integers(0, 3)), max_
 def test_candidates_are_those_of_brute_force(releases: list[list[Row]], k: int) -> None:
     names = [f"month {number}" for number in range(1, 1 + len(releases))]
     made = joint_releases(stacked(releases), releases=names, cols=["zip"], person="id", sensitive="value", k=k)
-    assert made.to_pylist() == counted(releases, k)
+    expected = counted(releases, k)
+    for row in expected:
+        row["joint_t"] = pytest.approx(row["joint_t"], abs=1e-12)
+    assert made.to_pylist() == expected
 
 
 def test_independent_releases_of_the_same_people_give_them_away(shared: duckdb.DuckDBPyConnection) -> None:

@@ -24,6 +24,7 @@ class Entry:
         people: The keyed hashes of the different people, one after the other.
         classes: The class of each of these people, from 0; `ABSENT` for people who are known, but not in the release.
         values: By sensitive column, the different pairs: the class of each, and the keyed hashes of the values.
+        counts: By sensitive column, the people of each of these pairs.
         labels: The keyed hash of the labels of each class, by which classes of other releases are recognized.
         state: Further numbers about each person, by name; `ABSENT` for people of other releases.
         owners: Of each row of what was written, the place of its person among `people`.
@@ -36,6 +37,7 @@ class Entry:
     people: bytes
     classes: Ints
     values: Mapping[str, tuple[Ints, bytes]] = field(default_factory=dict)
+    counts: Mapping[str, Ints] = field(default_factory=dict)
     labels: bytes = b""
     state: Mapping[str, Ints] = field(default_factory=dict)
     owners: Ints | None = None
@@ -88,11 +90,15 @@ class Known:
 
     def read(self, entry: Entry) -> PeopleOfRelease:
         """Return a release by the numbers of its people and values."""
-        values = {}
+        values: dict[str, Ints] = {}
+        counts: dict[str, Ints] = {}
         for column, (classes, hashes) in entry.values.items():
-            known = self.values[column]
-            values[column] = np.sort(classes * max(len(known) // HASH_SIZE, 1) + places(known, hashes))
-        return PeopleOfRelease(self.placed(entry, entry.classes), values)
+            pairs = classes * self.width(column) + places(self.values[column], hashes)
+            order = np.argsort(pairs, kind="stable")
+            values[column] = pairs[order]
+            if column in entry.counts:
+                counts[column] = entry.counts[column][order]
+        return PeopleOfRelease(self.placed(entry, entry.classes), values, counts)
 
 
 def _array(hashes: bytes) -> pa.Array:

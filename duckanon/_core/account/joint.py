@@ -1,7 +1,8 @@
 """Several releases of the same people together: candidates and sensitive values left to who knows a person in each.
 
 Who knows a person's values in every release sees the list of their classes, absent ones too; the people with the same
-list are the candidates. A sensitive value that never changes is in all of these classes.
+list are the candidates. A sensitive value that never changes is in all of these classes, and at most as many of the
+candidates have it as people have it in the class where they are fewest.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import Bools, Ints
+from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._core.common.codes import encode
 
 ABSENT = -1
@@ -26,10 +27,12 @@ class PeopleOfRelease:
     Attributes:
         classes: The class of each person of all releases, `ABSENT` where they are not in this one.
         values: By sensitive column, the different pairs of class and value as `class * width + value`, ascending.
+        counts: By sensitive column, the people of each of these pairs; without the column if they are not known.
     """
 
     classes: Ints
     values: Mapping[str, Ints] = field(default_factory=dict)
+    counts: Mapping[str, Ints] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -60,7 +63,8 @@ class JointCounts:
         for column in self.left.keys() | release.values.keys():
             before, values = self.left.get(column), release.values.get(column)
             if values is not None:
-                left[column] = ValuesLeft.after(before, parents, classes, values, widths[column])
+                counts = release.counts.get(column)
+                left[column] = ValuesLeft.after(before, parents, classes, values, counts, widths[column])
             elif before is not None:
                 left[column] = before.inherited(parents)
         is_seen = self.is_seen | (release.classes != ABSENT)
@@ -78,6 +82,15 @@ class JointCounts:
             return None
         counts = left.counts()[(self.sizes > 0) & ~left.is_open]
         return int(counts.min()) if len(counts) else None
+
+    def distance(self, column: str) -> float | None:
+        """Return the largest distance of a group's values from the whole; None where people were not counted."""
+        left = self.left.get(column)
+        distances = None if left is None else left.distances()
+        if left is None or distances is None:
+            return None
+        distances = distances[(self.sizes > 0) & ~left.is_open]
+        return float(distances.max()) if len(distances) else None
 
 
 def least(counts: Ints) -> int | None:
@@ -102,43 +115,89 @@ class ValuesLeft:
 
     Attributes:
         is_open: Of each group, whether it was in no release yet: any value is left.
+        people: Of each of these pairs, the people who have the value in the class where they are fewest.
+        whole: Of each value, the people who have it, over all releases; None, like `people`, if one has no counts.
     """
 
     pairs: Ints
     is_open: Bools
     width: int
+    people: Ints | None
+    whole: Ints | None
 
     @classmethod
-    def after(cls, before: ValuesLeft | None, parents: Ints, classes: Ints, values: Ints, width: int) -> ValuesLeft:
+    def after(
+        cls, before: ValuesLeft | None, parents: Ints, classes: Ints, values: Ints, counts: Ints | None, width: int
+    ) -> ValuesLeft:
         """Return what is left after one more release, given the groups before, and the classes, of each group."""
         was_open = np.ones(len(parents), np.bool_) if before is None else before.is_open[parents]
         is_there = classes != ABSENT
         newly = np.flatnonzero(was_open & is_there)
-        pairs = _repeated(values, classes[newly], newly, width)
+        places, pairs = _repeated(values, classes[newly], newly, width)
+        people = None if counts is None else counts[places]
+        whole = None if counts is None else np.bincount(values % width, counts, width).astype(np.int64)
         if before is not None:
             known = np.flatnonzero(~was_open)
-            inherited = _repeated(before.pairs, parents[known], known, width)
+            places, inherited = _repeated(before.pairs, parents[known], known, width)
             group, value = inherited // width, inherited % width
-            is_left = ~is_there[group] | np.isin(classes[group] * width + value, values)
+            here = classes[group] * width + value
+            is_left = ~is_there[group] | np.isin(here, values)
             pairs = np.concatenate([pairs, inherited[is_left]])
-        return cls(np.sort(pairs), was_open & ~is_there, width)
+            if people is None or whole is None or counts is None or before.people is None or before.whole is None:
+                people = whole = None
+            else:
+                is_here = is_there[group] & is_left
+                fewest = before.people[places]
+                fewest[is_here] = np.minimum(fewest[is_here], counts[np.searchsorted(values, here[is_here])])
+                people, whole = np.concatenate([people, fewest[is_left]]), whole + before.whole
+        order = np.argsort(pairs, kind="stable")
+        return cls(pairs[order], was_open & ~is_there, width, None if people is None else people[order], whole)
 
     def inherited(self, parents: Ints) -> ValuesLeft:
         """Return what is left after a release without the column."""
-        groups = np.arange(len(parents))
-        return ValuesLeft(_repeated(self.pairs, parents, groups, self.width), self.is_open[parents], self.width)
+        places, pairs = _repeated(self.pairs, parents, np.arange(len(parents)), self.width)
+        people = None if self.people is None else self.people[places]
+        return ValuesLeft(pairs, self.is_open[parents], self.width, people, self.whole)
 
     def counts(self) -> Ints:
         """Return how many values each group is left with; those that any value is left to have none here."""
         return np.bincount(self.pairs // self.width, minlength=len(self.is_open))
 
+    def distances(self) -> Floats | None:
+        """Return how far each group's values are from the whole: half the sum of the differences of shares.
 
-def _repeated(pairs: Ints, of: Ints, to: Ints, width: int) -> Ints:
-    """Return the values of groups `of`, for each of them under the number `to`."""
+        Values are equally far from each other: their order is not in a hash. A group without a value has distance 1.
+        """
+        if self.people is None or self.whole is None:
+            return None
+        groups, count = self.pairs // self.width, len(self.is_open)
+        totals = np.bincount(groups, self.people, count)
+        shares = self.whole / max(int(self.whole.sum()), 1)
+        common = np.minimum(self.people / totals[groups], shares[self.pairs % self.width])
+        # the order of values, and with it the last digits of a sum, is not that of the next run
+        return np.maximum(np.round(1 - np.bincount(groups, common, count), 12), 0)
+
+
+def _repeated(pairs: Ints, of: Ints, to: Ints, width: int) -> tuple[Ints, Ints]:
+    """Return the places of the pairs of groups `of`, and these pairs under the numbers `to`."""
     starts, ends = np.searchsorted(pairs, of * width), np.searchsorted(pairs, (of + 1) * width)
     counts = ends - starts
-    place = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(starts, counts)
-    return np.asarray(np.repeat(to, counts) * width + pairs[place] % width)
+    places = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(starts, counts)
+    return places, np.repeat(to, counts) * width + pairs[places] % width
+
+
+def people_by_value(who: Ints, classes: Ints, values: Ints, width: int) -> tuple[Ints, Ints]:
+    """Return the different pairs of class and value, ascending, and how many people have each.
+
+    Args:
+        who: Of each row, the person.
+        classes: Of each person, the class.
+        values: Of each row, the value.
+        width: The number of values.
+    """
+    held = unique(who * width + values)
+    pairs, counts = np.unique(classes[held // width] * width + held % width, return_counts=True)
+    return pairs, counts
 
 
 def unique(numbers: Ints) -> Ints:

@@ -32,7 +32,7 @@ _MIGRATIONS = [
     """
 ]
 _PEOPLE, _CLASSES, _LABELS, _OWNERS = "people", "classes", "labels", "owners"
-_VALUES, _PAIRS, _STATE = "values of ", "pairs of ", "state: "
+_VALUES, _PAIRS, _COUNTS, _STATE = "values of ", "pairs of ", "counts of ", "state: "
 _PIECE = 1 << 26
 """Bytes of an array that are kept in one row: SQLite takes at most a thousand million."""
 
@@ -158,6 +158,7 @@ class Releases:
             width = max(len(known.values[column]) // HASH_SIZE, 1)
             pairs = release.values[column]
             arrays[_PAIRS + column] = _bytes(np.concatenate([pairs // width, pairs % width]))
+        arrays |= {_COUNTS + column: _bytes(counts) for column, counts in release.counts.items()}
         arrays |= {_STATE + name: _bytes(known.placed(entry, numbers)) for name, numbers in entry.state.items()}
         arrays[_LABELS] = entry.labels
         if entry.owners is not None:
@@ -178,13 +179,16 @@ class Releases:
         return known
 
     def _read(self, number: int, counts: JointCounts, widths: Mapping[str, int]) -> PeopleOfRelease:
-        values = {}
+        values: dict[str, Ints] = {}
+        of_values: dict[str, Ints] = {}
         for column, width in widths.items():
             numbers = self._numbers(number, _PAIRS + column)
             if numbers is not None:
                 half = len(numbers) // 2
-                values[column] = np.sort(numbers[:half] * width + numbers[half:])
-        return PeopleOfRelease(self._padded(number, _CLASSES, len(counts.groups)), values)
+                values[column] = numbers[:half] * width + numbers[half:]  # ascending by class, then value: any width
+                people = self._numbers(number, _COUNTS + column)  # not there where an earlier version entered them
+                of_values |= {} if people is None else {column: people}
+        return PeopleOfRelease(self._padded(number, _CLASSES, len(counts.groups)), values, of_values)
 
     def _padded(self, number: int, name: str, people: int) -> Ints:
         numbers = self._numbers(number, name)
