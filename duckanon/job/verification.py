@@ -125,6 +125,7 @@ def _opened(con: sql.Connection, entry: TableEntry, path: Path, view: str) -> _R
     try:
         if kind == "duckdb":
             catalog = f"{_CATALOG}_{view}"
+            con.execute(f"DETACH DATABASE IF EXISTS {catalog}").fetchall()  # of another file that was verified
             con.execute(f"ATTACH {place} AS {catalog} (READ_ONLY)").fetchall()
             names = con.execute("SELECT table_name FROM duckdb_tables() WHERE database_name = ?", [catalog]).fetchall()
             if len(names) != 1:

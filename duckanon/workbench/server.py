@@ -19,7 +19,7 @@ from duckanon.workbench.app import Windows, application
 from duckanon.workbench.policy_text import PolicyText
 from duckanon.workbench.site import Site
 
-_CLOSED_FOR = 5.0
+_CLOSED_FOR = 10.0
 """Seconds without a window, after which the workbench ends: loading the next page closes a window for a moment."""
 
 

@@ -25,7 +25,7 @@ METHODS = {
     "suppress_cells": "values stay as they are, single cells become empty",
     "microaggregate": "numbers become means of groups of k",
     "boxes": "numbers become intervals that keep chosen statistics",
-    "synthesize": "new records that belong to nobody; nothing can be linked back",
+    "synthesize": "new records that belong to nobody, with the statistics of the table",
 }
 """Methods that the workbench offers, in words."""
 

@@ -173,17 +173,19 @@ def _killed_at_publication(path: Path, is_committed: bool) -> int:
     if child == 0:
         publish = places.Outbox.publish
 
-        def dying(self: places.Outbox, commit: object) -> None:
+        def dying(self: places.Outbox, commit: object, **options: bool) -> None:
             def committed_or_not(mark: str) -> None:
                 if is_committed:
                     commit(mark)  # type: ignore[operator]
                 os._exit(9)
 
-            publish(self, committed_or_not)
+            publish(self, committed_or_not, **options)
 
         places.Outbox.publish = dying  # type: ignore[method-assign, assignment]
-        release(path)
-        os._exit(0)
+        try:
+            release(path)
+        finally:  # whatever is raised here, this process runs no further test
+            os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
