@@ -43,7 +43,8 @@ def html(record: Mapping[str, Any], figures: Mapping[str, Sequence[Figure]]) -> 
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    record = {"warnings": [], "linked": None, **record, "tables": [_completed(table) for table in record["tables"]]}
+    tables = [_completed(table) for table in record["tables"]]
+    record = {"warnings": [], "linked": None, "account": None, **record, "tables": tables}
     page = _Page(record)
     signing = Signing(record, page.number, page.measured)
     return environment.get_template("report.html.j2").render(
@@ -132,7 +133,8 @@ class _Page:
 
 def _completed(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return a table's entry with None for missing parts, such as the output of a dry run."""
-    whole = {"people": None, "promises": [], "output": None, "suppressed": None, "memory": None, "cells": None, **table}
+    missing = dict.fromkeys(("people", "output", "suppressed", "memory", "cells", "cohorts"))
+    whole: dict[str, Any] = {**missing, "promises": [], **table}
     whole["measures"] = {**dict.fromkeys(_PARTS), **(table.get("measures") or {})}
     whole["promises"] = [
         {"words": "", "asked": None, "measured": None, **promise} for promise in whole["promises"] or []
