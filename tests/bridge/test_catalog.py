@@ -246,10 +246,9 @@ def test_no_name_of_ours_hides_a_table(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE partition AS FROM anon.sampled_partition('plain', 'a', 2)").fetchall()
     con.execute("CREATE TABLE boxes AS SELECT 1 AS box, {'lo': 0, 'hi': 9} AS a, {'lo': 0, 'hi': 9} AS b").fetchall()
     con.execute("CREATE TABLE tree AS SELECT i AS leaf, '*' AS root FROM range(7) AS t(i)").fetchall()
+    others = ("membership_audit", "dp_table")  # nobody is isolated; numbers differ from call to call
     for file in macros.macro_files():
-        if (
-            file.is_public and file.parameters.startswith("tbl") and file.name != "membership_audit"
-        ):  # nobody is isolated
+        if file.is_public and file.parameters.startswith("tbl") and file.name not in others:
             arguments = ARGUMENTS.get(file.name, ", ['a']")
             expected = sorted(map(str, con.execute(f"FROM anon.{file.name}('plain'{arguments})").fetchall()))
             for name in names[file.name]:

@@ -278,6 +278,16 @@ def test_a_stored_plan_gives_the_same_labels_next_month(con: Connection) -> None
         assert all(names["april"].get(own, label) == label for own, label in names["march"].items())
 
 
+def test_a_named_end_stops_where_its_neighbour_begins(con: Connection) -> None:
+    """A value of k people alone at an end reaches to the cut beside it, which may be nearer than the next value."""
+    con.execute("CREATE TABLE t AS SELECT unnest([-3, -3, -2, -1, 0, 10, 22, 22, 23, 27, 33, 35, 38]) AS x").fetchall()
+    options = "max_suppressed_fraction := 0.0, methods := MAP {'x': 'interval'}"
+    con.execute(f"CREATE TABLE plan AS FROM anon.plan('t', ['x'], 2, {options})").fetchall()
+    assert rows(con, "FROM plan WHERE covers = 'number' AND lower::DOUBLE >= upper::DOUBLE") == []
+    applied = Counter(label for (label,) in rows(con, "FROM anon.apply_plan('t', 'plan')"))
+    assert applied == dict(rows(con, 'SELECT label, "rows" FROM plan WHERE "rows" > 0'))
+
+
 def test_an_edited_plan_is_applied_as_edited(con: Connection) -> None:
     con.execute("CREATE TABLE t AS SELECT i % 60 AS age FROM range(600) AS r(i)").fetchall()
     con.execute("CREATE TABLE plan AS FROM anon.plan('t', ['age'], 200)").fetchall()

@@ -104,7 +104,7 @@ class Intervals(Coarsening):
         for end in (0, -1):
             if is_alone[end] and self.names_ends[end] and (len(starts) > 1 or self.column.size == 1):
                 value = float(positions[end])
-                names[end], spans[end] = scale.text(value), (value, scale.after(value))
+                names[end], spans[end] = scale.text(value), (value, min(scale.after(value), spans[end][1]))
         yield from with_gaps(scale, group_of_leaf[starts] != groups.rest, spans, names)
 
 
