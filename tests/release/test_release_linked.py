@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
+from duckanon._methods.linked.dense_numbers import numbered
 from tests.profiles import dear
 
 COLS = ["ward", "day", "test", "level"]
@@ -63,6 +64,16 @@ def counted(con: duckdb.DuckDBPyConnection, known: int, k: int, class_: str = "[
         f"FROM anon.known_events(['r_visits', 'r_labs'], 'patient', {COLS}, known := {known}, class := {class_}, "
         f"people := 'r_patients', k := {k} {more})"
     ).fetchall()
+
+
+@pytest.mark.parametrize("size", [0, 1, 65_536, 65_537, 140_000])
+@pytest.mark.parametrize("most", [3, 10**5, 2**61])
+def test_keys_are_numbered_block_by_block_as_all_at_once(size: int, most: int) -> None:
+    """Numbers go on from one block to the next, whether the keys fit beside their places or not."""
+    keys = np.random.default_rng(size).integers(0, most, size)
+    dense = np.unique(keys, return_inverse=True)[1]
+    assert (numbered(keys) == dense).all()
+    assert (numbered(keys.copy(), may_overwrite=True) == dense).all()
 
 
 @dear

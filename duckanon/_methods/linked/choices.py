@@ -18,7 +18,7 @@ from duckanon._core.common.arrays import Bools, Ints, Ints32, run_lengths, run_s
 from duckanon._methods.linked.dense_numbers import held_by, numbered
 
 _MOST_NUMBERED = 1 << 24
-"""Choices, in all ways in which their rows may show labels, that are numbered at once: 30 bytes each for a moment."""
+"""Choices, in all ways in which their rows may show labels, that are numbered at once: 12 bytes each for a moment."""
 _MOST_KEY = 1 << 62
 MOST_SETS = 60_000_000
 """Sets of rows of one class, of 4 to 16 bytes each and ten times that for a moment."""
@@ -148,7 +148,7 @@ class Numbering:
             together: Ints = np.empty((ways, len(sets)), np.int64)
             for way in range(ways):
                 together[way] = self._keys(way)
-            self._table = numbered(together.reshape(-1)).reshape(ways, len(sets))
+            self._table = numbered(together.reshape(-1), may_overwrite=True).reshape(ways, len(sets))
 
     def _keys(self, way: int) -> Ints:
         """Return the keys where the rows at the places of the bits of `way` show the finer label."""

@@ -16,7 +16,7 @@ from duckanon._methods.linked.column_levels import ColumnLevels
 from duckanon._methods.linked.confidence import Told
 from duckanon._methods.linked.dense_numbers import held_by, ranked
 from duckanon._methods.linked.finest_first import best_levels
-from duckanon._methods.linked.ladders import Ladder
+from duckanon._methods.linked.ladders import Ladder, lost_by
 from duckanon._methods.linked.people import SensitiveValues
 
 
@@ -92,7 +92,7 @@ def _ladder_of_rows(parts: Sequence[Part], part_of: Ints, within: Ints32, height
         for level in range(height):
             step = min(level, len(part.ladder.steps) - 1)
             items[level, own] = part.ladder.items[step][within[own]] + first
-            losses[level, own] = part.ladder.losses[step][within[own]]
+            losses[level, own] = lost_by(part.columns, part.ladder.steps[step], within[own])
         first += 1 + max(int(one.max(initial=0)) for one in part.ladder.items)
     return items, losses
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from duckanon._core.common import labels
 from duckanon._core.common.arrays import Floats, Ints, Ints32, Reals, is_number, is_time, run_starts
-from duckanon._core.common.codes import encode
+from duckanon._core.common.codes import Codes, encode
 from duckanon._core.common.values import numbers
 from duckanon._methods.generalize.hierarchies import ROOT, HierarchyTable
 
@@ -23,15 +23,18 @@ class ColumnLevels(NamedTuple):
 
     name: str
     levels: list[str]  # their names: 'month', '10', '1', '*'
-    codes: list[Ints32]  # for each level the text of each row, as a number: equal texts have equal numbers
-    losses: list[Reals]  # for each level what each row loses, from 0 to 1
+    value_of_row: Codes
+    value_codes: list[Ints32]  # for each level the text of each value, as a number: equal texts have equal numbers
+    value_losses: list[Reals]  # for each level what each value loses, from 0 to 1
     texts: list[str | None]
 
-    def only(self, used: Collection[int]) -> ColumnLevels:
-        """Return the same levels without the rows' codes of those that are not used, and without losses."""
-        none = np.empty(0, np.int32)
-        codes = [one if place in used else none for place, one in enumerate(self.codes)]
-        return self._replace(codes=codes, losses=[])
+    def codes(self, level: int) -> Ints32:
+        """Return the number of the text that each row shows at a level."""
+        return self.value_codes[level][self.value_of_row]
+
+    def losses(self, level: int, rows: Ints | Ints32 | slice = slice(None)) -> Reals:
+        """Return what rows lose at a level, all of them or some."""
+        return self.value_losses[level][self.value_of_row[rows]]
 
     def level(self, name: str) -> int:
         """Return the place of a level by its name."""
@@ -47,7 +50,6 @@ def column_levels(name: str, column: pa.ChunkedArray, tree: HierarchyTable | Non
     different = column.take(pa.array(firsts))
     if pa.types.is_dictionary(different.type):
         different = different.cast(different.type.value_type)
-    value_of_row = codes.astype(np.int64)
     if tree is not None:
         found = _of_tree([_text(one) for one in different.to_pylist()], tree)
     elif is_time(column.type):
@@ -71,8 +73,9 @@ def column_levels(name: str, column: pa.ChunkedArray, tree: HierarchyTable | Non
     return ColumnLevels(
         name,
         levels,
-        [one.astype(np.int32)[value_of_row] for one in coded],
-        [one.astype(np.float32)[value_of_row] for one in losses],
+        codes,
+        [one.astype(np.int32) for one in coded],
+        [one.astype(np.float32) for one in losses],
         list(number_of),
     )
 

@@ -26,7 +26,6 @@ class Ladder(NamedTuple):
 
     steps: Steps
     items: list[Ints32]  # the number of each row's label, equal on two levels where the texts are
-    losses: list[Reals]  # what each row loses, the mean of its columns
 
 
 def given_steps(columns: Sequence[ColumnLevels], ladder: Sequence[Mapping[str, str | None]]) -> Steps:
@@ -61,7 +60,7 @@ def found_steps(columns: Sequence[ColumnLevels], classes: Ints, k: int) -> Steps
                 progress.check()
                 tried = [level + (other == place) for other, level in enumerate(current)]
                 gain = _hidden(columns, tried, classes, k) - hidden[-1]
-                lost = float((column.losses[tried[place]] - column.losses[current[place]]).mean())
+                lost = float((column.losses(tried[place]) - column.losses(current[place])).mean())
                 score = (gain + 1e-9) / (lost + 1e-3)
                 if best is None or score > best[0]:
                     best = score, place, hidden[-1] + gain
@@ -82,7 +81,7 @@ def hidden_steps(steps: Steps, least: Sequence[int]) -> Steps:
 def _hidden(columns: Sequence[ColumnLevels], levels: Sequence[int], classes: Ints, k: int) -> float:
     key = classes
     for column, level in zip(columns, levels, strict=True):
-        key = ranked(key * len(column.texts) + column.codes[level])
+        key = ranked(key * len(column.texts) + column.codes(level))
     sizes = np.bincount(key)[key]
     return float(np.minimum(np.log10(sizes / k), _FULL).mean())
 
@@ -91,12 +90,14 @@ def ladder_of(columns: Sequence[ColumnLevels], steps: Steps, rows: int) -> Ladde
     """Return the labels of the rows at every level: the texts of all columns together, as numbers."""
     key = np.zeros(len(steps) * rows, np.int64)
     for place, column in enumerate(columns):
-        texts = np.concatenate([column.codes[levels[place]] for levels in steps])
+        texts = np.concatenate([column.codes(levels[place]) for levels in steps])
         key = ranked(key * len(column.texts) + texts)
-    losses: list[Reals] = []
-    for levels in steps:
-        lost = np.zeros(rows, np.float32)
-        for column, level in zip(columns, levels, strict=True):
-            lost += column.losses[level] / np.float32(len(columns))
-        losses.append(lost)
-    return Ladder(steps, np.split(key.astype(np.int32), len(steps)), losses)
+    return Ladder(steps, np.split(key.astype(np.int32), len(steps)))
+
+
+def lost_by(columns: Sequence[ColumnLevels], levels: Sequence[int], rows: Ints32) -> Reals:
+    """Return what some rows lose at a step of the ladder, the mean of their columns."""
+    lost = np.zeros(len(rows), np.float32)
+    for column, level in zip(columns, levels, strict=True):
+        lost += column.losses(level, rows) / np.float32(len(columns))
+    return lost

@@ -74,6 +74,9 @@ def release_linked(
     told = None
     if sensitive is not None and max_confidence is not None:
         told = SensitiveValues(table.column(names[sensitive.lower()]), person_of, len(own_class), max_confidence)
+    del whose
+    if not kept.keep:  # the originals of cols are compared with kept columns only
+        table = table.select([TABLE_NAME, *(names[name.lower()] for name in class_columns or ())])
     level = levels_by_class(parts, person_of, part_of, own_class, known, k, told, max_suppressed_fraction)
     is_kept = ~is_event
     for part in parts:
@@ -101,12 +104,12 @@ def _released(
 ) -> dict[str, Any]:
     """Return the columns of the rows that are released, in their order."""
     whole = {name.lower() for name in others} | {TABLE_NAME}
-    released: dict[str, Any] = {}
+    released: dict[str, Any] = {
+        name: pa.DictionaryArray.from_arrays(pa.array(codes[order], pa.int32()), values)
+        for name, (codes, values) in texts.items()
+    }
     for name in table.column_names:
-        if name in texts:
-            codes, values = texts[name]
-            released[name] = pa.DictionaryArray.from_arrays(pa.array(codes[order], pa.int32()), values)
-        elif name.lower() in whole:
+        if name.lower() in whole:
             column = table.column(name)
             is_coded = pa.types.is_dictionary(column.type)  # an ENUM, which is released as text
             released[name] = (column.cast(column.type.value_type) if is_coded else column).take(pa.array(order))
@@ -150,9 +153,7 @@ def _parts(
         steps = hidden_steps(
             steps, [len(one.levels) - 1 if hide else 0 for one, hide in zip(columns, hidden, strict=True)]
         )
-        ladder_steps = ladder_of(columns, steps, len(rows))
-        columns = [one.only({step[number] for step in steps}) for number, one in enumerate(columns)]
-        parts.append(Part(table_names[place], place, rows, columns, ladder_steps))
+        parts.append(Part(table_names[place], place, rows, columns, ladder_of(columns, steps, len(rows))))
     return parts
 
 
@@ -180,7 +181,7 @@ def _refuse_narrowing(table: pa.Table, parts: Sequence[Part], level: Ints, kept:
 def _shown(part: Part, place: int, level: Ints) -> Ints:
     """Return the number of the text that each row of a table shows in one column."""
     last = len(part.ladder.steps) - 1
-    levels = [part.columns[place].codes[steps[place]] for steps in part.ladder.steps]
+    levels = [part.columns[place].codes(steps[place]) for steps in part.ladder.steps]
     return np.choose(np.minimum(level[part.rows], last), levels)
 
 
