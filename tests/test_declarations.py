@@ -54,6 +54,7 @@ print(json.dumps(found))
 """
 
 
+@pytest.mark.rotating
 def test_a_parameter_that_is_declared_once_appears_everywhere(tmp_path: Path) -> None:
     skipped = shutil.ignore_patterns("__pycache__", "catalog.duckdb-*")
     shutil.copytree(ROOT / "duckanon", tmp_path / "duckanon", ignore=skipped)

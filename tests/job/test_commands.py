@@ -55,6 +55,7 @@ def test_a_fault_of_ours_is_no_broken_promise(
     assert (code, err) == (3, "duckanon release: it failed unexpectedly (RuntimeError).\n")
 
 
+@pytest.mark.rotating
 def test_a_draft_can_be_checked_and_released(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with duckdb.connect("clinic.duckdb") as con:
         con.execute("""CREATE TABLE patients AS SELECT i AS id, 'p' || i || '@example.org' AS email, 20 + i % 4 AS age,

@@ -65,6 +65,7 @@ def write_visits(database: duckdb.DuckDBPyConnection, ward: str) -> None:
     database.execute(f"COPY (SELECT i AS patient, {ward} AS ward FROM range(40) AS t(i)) TO 'visits.csv'").fetchall()
 
 
+@pytest.mark.rotating
 @pytest.mark.usefixtures("key")
 def test_tables_are_joined_by_pseudonyms(clinic: Path, database: duckdb.DuckDBPyConnection) -> None:
     """The same value has the same pseudonym, be it a number of Parquet or a text of CSV; HMAC-SHA-256 says which."""

@@ -153,6 +153,7 @@ def people_with_rows(draw: st.DrawFn) -> tuple[pa.Table, int, str | None]:
     return table, draw(st.integers(3, 8)), order
 
 
+@pytest.mark.rotating
 @dear
 @given(people_with_rows(), st.integers(0, 3))
 def test_promises_counted_by_hand(drawn: tuple[pa.Table, int, str | None], seed: int) -> None:

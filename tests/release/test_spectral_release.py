@@ -94,6 +94,7 @@ def test_no_value_of_a_few_people_comes_out(survey) -> None:
     assert few_hold(table.select(wide), made.select(wide), 10) == {}
 
 
+@pytest.mark.rotating
 def test_how_large_the_largest_number_is_shows_nowhere() -> None:
     """Who knows all other people, the code and the seed learns nothing of one fortune: the release is the same.
 

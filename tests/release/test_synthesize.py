@@ -107,6 +107,7 @@ def tables(draw: st.DrawFn) -> tuple[pa.Table, int]:
     return table.set_column(place, missing, column.cast(table.schema.field(missing).type)), draw(st.integers(3, 12))
 
 
+@pytest.mark.rotating
 @cheap
 @given(tables(), st.integers(1, 500), st.integers(0, 3))
 def test_types_counts_and_values_are_as_promised(drawn: tuple[pa.Table, int], rows: int, seed: int) -> None:
@@ -273,6 +274,7 @@ def noisy_copy(table: pa.Table, seed: int) -> pa.Table:
     )
 
 
+@pytest.mark.rotating
 def test_an_isolated_person_is_found_in_noisy_copies_and_hardly_in_new_records() -> None:
     """Of 24 pairs, the standard error of a guess is .10: copies are found, new records within two of it."""
     assert membership_advantage(noisy_copy, 24) > 0.9

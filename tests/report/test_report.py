@@ -35,6 +35,7 @@ def changed(run: Run, **changes: Any) -> dict[str, Any]:
     return record(table)
 
 
+@pytest.mark.rotating
 def test_every_number_is_that_of_the_record(run: Run) -> None:
     shown = Page(report.html(*run)).all("data")
     assert len(shown) > 60
