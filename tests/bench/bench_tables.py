@@ -38,21 +38,11 @@ def workers(cells: int) -> tuple[Connection, list[str]]:
     return con, by
 
 
-def protect(given: tuple[Connection, list[str]], measure: str) -> None:
+def protect(given: tuple[Connection, list[str]], options: str) -> None:
     con, by = given
     levels = ", ".join(f"'{name}': '{name}_levels'" for name in by if name in LEVELS)
     con.execute(
-        f"CREATE OR REPLACE TABLE o AS FROM anon.protect_table('t', {by}, {measure}, hierarchies := MAP {{{levels}}}, "
-        "max_suppressed_fraction := 1)"
-    ).fetchall()
-
-
-def round_cells(given: tuple[Connection, list[str]]) -> None:
-    con, by = given
-    levels = ", ".join(f"'{name}': '{name}_levels'" for name in by if name in LEVELS)
-    con.execute(
-        f"CREATE OR REPLACE TABLE o AS FROM anon.protect_table('t', {by}, hierarchies := MAP {{{levels}}}, "
-        "method := 'round', key := 'the key of the benchmark')"
+        f"CREATE OR REPLACE TABLE o AS FROM anon.protect_table('t', {by}, {options}, hierarchies := MAP {{{levels}}})"
     ).fetchall()
 
 
@@ -105,7 +95,7 @@ TASKS += (
             f"protect_table, {what}, k = 10",
             sizes,
             workers,
-            partial(protect, measure=measure),
+            partial(protect, options=f"measure := {measure}, max_suppressed_fraction := 1"),
             partial(tabulate, measure=measure),
             "GROUPING SETS",
             1,
@@ -120,7 +110,7 @@ TASKS += (
             "protect_table, rounded counts of workers, k = 10",
             [4_594, 541_068],
             workers,
-            round_cells,
+            partial(protect, options="method := 'round', key := 'the key of the benchmark'"),
             partial(tabulate, measure="NULL"),
             "GROUPING SETS",
             1,
