@@ -148,7 +148,7 @@ def _check_promises(table: Table) -> Iterator[Fault]:
         yield (("method", "nulls"), 'method.nulls must be "value" where people are counted.')
     if promises.k is None:
         yield (("promises",), f"promises.k must say how many people every class of {method} has.")
-    for promise in ("l", "t") if not table.is_linked else ():
+    for promise in ("l", "t"):
         if getattr(promises, promise) is not None and not table.named("sensitive"):
             yield (("promises", promise), f"promises.{promise} needs a column with the role sensitive.")
 
