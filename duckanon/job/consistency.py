@@ -94,6 +94,8 @@ def _check_people(table: Table) -> Iterator[Fault]:
         path = ("columns", column_name)
         if column.pseudonym and column.role != "person":
             yield (path, f'columns.{column_name}: pseudonym is for a person; else the role is "pseudonym".')
+        if column.numbered and (column.role != "person" or table.method.name != "synthesize"):
+            yield (path, f"columns.{column_name}: numbered is for the person of a table that is synthesized.")
         if column.shift_days and column.role in ("person", "pseudonym", *LEFT_OUT):
             yield (path, f"columns.{column_name}: shift_days is for dates that are released.")
         if column.shift_days and not people:
