@@ -97,6 +97,8 @@ def _check_people(table: Table) -> Iterator[Fault]:
         path = ("columns", column_name)
         if column.pseudonym and column.role != "person":
             yield (path, f'columns.{column_name}: pseudonym is for a person; else the role is "pseudonym".')
+        if column.numbered and (column.role != "person" or table.method.name != "synthesize"):
+            yield (path, f"columns.{column_name}: numbered is for the person of a table that is synthesized.")
         if column.shift_days and column.role in ("person", "pseudonym", *LEFT_OUT):
             yield (path, f"columns.{column_name}: shift_days is for dates that are released.")
         if column.shift_days and not people:
@@ -151,7 +153,7 @@ def _check_promises(table: Table) -> Iterator[Fault]:
         yield (("method", "nulls"), 'method.nulls must be "value" where people are counted.')
     if promises.k is None:
         yield (("promises",), f"promises.k must say how many people every class of {method} has.")
-    for promise in ("l", "t") if not table.is_linked else ():
+    for promise in ("l", "t"):
         if getattr(promises, promise) is not None and not table.named("sensitive"):
             yield (("promises", promise), f"promises.{promise} needs a column with the role sensitive.")
 

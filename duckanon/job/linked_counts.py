@@ -50,6 +50,7 @@ class LinkedTables:
 
     def __init__(self, con: sql.Connection, parts: Sequence[LinkedPart]) -> None:
         self._con = con
+        self._learned: dict[str, dict[str, float]] = {}
         self.events = [part for part in parts if part.known is not None]
         self._people = [part for part in parts if part.known is None]
         for number, part in enumerate(self.events):
@@ -79,13 +80,20 @@ class LinkedTables:
 
     def smallest(self) -> int:
         """Return the smallest number of people who hold a choice of known events."""
-        return int(self._counted("coalesce(min(k), 0)"))
+        return int(self._counted("coalesce(min(k), 0)")[0])
 
-    def confidence(self, column: str) -> float:
-        """Return the largest share of one sensitive value among the people who hold a choice."""
-        return float(self._counted("coalesce(max(confidence), 0)", column))
+    def learned(self, column: str) -> dict[str, float]:
+        """Return what the people who hold a choice tell about a sensitive column, by the names of the promises.
 
-    def _counted(self, what: str, sensitive: str | None = None) -> float:
+        Nobody holds any where there are no people: then nothing is told, and no promise of values is kept.
+        """
+        if column not in self._learned:
+            counted = "coalesce(max(confidence), 0), coalesce(min(l), 0), coalesce(max(t), 1)"
+            share, values, distance = self._counted(counted, column)
+            self._learned[column] = {"max_confidence": share, "l": values, "t": distance}
+        return self._learned[column]
+
+    def _counted(self, what: str, sensitive: str | None = None) -> tuple[float, ...]:
         views = {self._view(number): part.known for number, part in enumerate(self.events)}
         given: dict[str, object] = {}
         for number, part in enumerate(self._people):  # where a person's values stand, of which no event is known
@@ -102,11 +110,11 @@ class LinkedTables:
             given["sensitive"] = sensitive
         cols = list(dict.fromkeys(column for part in self.events for column in part.columns))
         listed = "".join(f", {sql.name(name)} := {sql.literal(value)}" for name, value in given.items())
-        found: float = sql.one(
+        found: tuple[float, ...] = sql.one(
             self._con,
             f"SELECT {what} FROM anon.known_events({sql.literal(list(views))}, {sql.literal(WHOSE)}, "
             f"{sql.literal(cols)}, known := {sql.literal(views)}{listed})",
-        )[0]
+        )
         return found
 
     def exposure(self, k: int) -> list[ExposureEntry]:

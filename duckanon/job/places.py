@@ -121,30 +121,44 @@ def _is_found_by(path: Path, pattern: str) -> bool:
 class Originals:
     """The files that a job has read so far, none of which it may write, by whatever name they are reached.
 
-    Two names are of one file if its device and its number are the same, or, where there is no file yet, if they lead to
-    the same place.
+    Two names are of one file if they lead to the same place, or if its device and its number are the same. File systems
+    give the number of a file that is gone to a new one, such as the lock of a job whose policy is replaced meanwhile:
+    no name that was read leads to the new one, and it has another size or time.
     """
 
     def __init__(self, written: Iterable[Path], read: Iterable[Path] = ()) -> None:
         self._written = list(written)
-        self._read: set[tuple[int, int] | str] = set()
+        self._read: set[str] = set()
+        self._states: dict[tuple[int, int], list[tuple[Path, os.stat_result]]] = {}
         self.add(read)
 
     def add(self, paths: Iterable[Path]) -> None:
         """Remember files that are read, and refuse where the job would write one of them."""
         for path in paths:
-            self._read |= _identities(path)
+            self._read.add(os.path.realpath(path))
+            if state := _state(path):
+                self._states.setdefault(_number(state), []).append((path, state))
         for path in self._written:
             self.refuse(path)
-            if _identities(outbox.lock_path(path)) & self._read:
+            if self._is_read(outbox.lock_path(path)):
                 raise FileProblem(
                     f"{outbox.lock_path(path)}: the job reads this file, and must not use it as its lock."
                 )
 
     def refuse(self, path: Path) -> None:
         """Refuse to write a file that was read."""
-        if _identities(path) & self._read:
+        if self._is_read(path):
             raise FileProblem(f"{path}: the job reads this file, and must not overwrite it; name another.")
+
+    def _is_read(self, path: Path) -> bool:
+        if os.path.realpath(path) in self._read:
+            return True
+        state = _state(path)
+        return state is not None and any(
+            _leads_to(name, state)  # it is still there under the name that was read
+            or (before.st_size, before.st_mtime_ns) == (state.st_size, state.st_mtime_ns)  # it was moved
+            for name, before in self._states.get(_number(state), [])
+        )
 
     @contextmanager
     def watched(self, con: sql.Connection) -> Iterator[Callable[[], None]]:
@@ -158,13 +172,20 @@ class Originals:
             look()
 
 
-def _identities(path: Path) -> set[tuple[int, int] | str]:
-    """Return what tells a file from others: where its name leads, and, if it is there, its device and number."""
+def _state(path: Path) -> os.stat_result | None:
     try:
-        state = os.stat(path)
+        return os.stat(path)
     except (OSError, ValueError):  # what DuckDB reads elsewhere, on a server, is no file here
-        return {os.path.realpath(path)}
-    return {os.path.realpath(path), (state.st_dev, state.st_ino)}
+        return None
+
+
+def _leads_to(path: Path, state: os.stat_result) -> bool:
+    now = _state(path)
+    return now is not None and _number(now) == _number(state)
+
+
+def _number(state: os.stat_result) -> tuple[int, int]:
+    return state.st_dev, state.st_ino
 
 
 def check_owner(file: PolicyFile, where: Places) -> list[str]:

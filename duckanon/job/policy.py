@@ -44,10 +44,11 @@ class Column(Part):
 
     # ``?`` is undecided and stops the job; ``identifier`` names a person and is left out; ``drop`` is left out and
     # nothing else is said about it; ``pseudonym`` is released as a pseudonym; ``person`` says whose row it is, and is
-    # left out unless ``pseudonym`` is true; ``quasi_identifier`` is protected; ``sensitive`` is released as it is, and
-    # l and t are promised of it; ``numeric`` becomes new records; ``free`` is released as it is
+    # left out unless ``pseudonym`` or ``numbered`` is true; ``quasi_identifier`` is protected; ``sensitive`` is
+    # released as it is, and l and t are promised of it; ``numeric`` becomes new records; ``free`` is released as it is
     role: Literal["?", "identifier", "drop", "pseudonym", "person", "quasi_identifier", "sensitive", "numeric", "free"]
     pseudonym: bool = False  # for a person: release it as a pseudonym
+    numbered: bool = False  # for a person of synthesized rows: release the numbers of the new people
     # before all else the dates of a person are shifted by the same random number of days, at most so many
     shift_days: Annotated[int, Field(ge=1, strict=True)] | None = None
 

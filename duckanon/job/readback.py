@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,6 +37,14 @@ class Shape:
     types: dict[str, str]  # the types of the columns that the file has as they are in the release
     classes: list[str]  # the columns of the file that make classes
     no_formulas: bool = False  # whether texts that a spreadsheet would compute have an apostrophe before them
+
+    @property
+    def labels(self) -> dict[str, list[str]]:
+        """The quasi-identifiers, each with the columns of the file that hold its labels: two for an interval."""
+        found: dict[str, list[str]] = {}
+        for name in self.classes:
+            found.setdefault(name if name in self.types else name[: -len("_lo")], []).append(name)
+        return {column: names for column, names in found.items() if column != ROW_COUNT}
 
     @property
     def selected(self) -> str:
@@ -240,3 +248,11 @@ def _compare(con: sql.Connection, form: Shape, released: str, rows: str, is_text
         raise FileProblem(
             f"the written file is not what was released: {in_file} rows for {in_release}, {other_rows} of them others."
         )
+
+
+def label_counts(con: sql.Connection, rows: str, held: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """Count the labels of columns in what a reader sees, NULL included; `held` names the parts of each column."""
+    return {
+        column: int(sql.one(con, f"SELECT count(*) FROM (SELECT DISTINCT {sql.names(list(names))} FROM {rows})")[0])
+        for column, names in held.items()
+    }

@@ -38,6 +38,7 @@ class OutputEntry(TypedDict):
     rows: int
     people: int | None
     sha256: str | None
+    labels: NotRequired[dict[str, int]]  # of each quasi-identifier, in the file
 
 
 class SuppressedEntry(TypedDict):
