@@ -49,6 +49,11 @@ class Tables:
     hierarchies: dict[str, str]  # the tables of hierarchies
     has_former_people: bool = False  # whether the release has people who are not in the original any more
 
+    @property
+    def plan(self) -> str:
+        """The plan by which it was released, if there was one."""
+        return f"plan_of_{self.released}"
+
 
 def promised(con: sql.Connection, table: Table, form: Shape, tables: Tables) -> Iterator[Promise]:
     """Count what the policy promises of one table."""
