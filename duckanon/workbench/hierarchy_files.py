@@ -61,7 +61,8 @@ def save(bench: Bench, column: str, levels: list[str], con: sql.Connection) -> s
     A file of another origin is not overwritten.
     """
     folder, stem = bench.policy.path.parent, re.sub(r"\W+", "_", column)
-    own = bench.policy.table().hierarchies.get(column)
+    named = bench.policy.table().hierarchies.get(column, [])
+    own = named[0] if len(named) == 1 else None  # several are of an aggregate table
     name = own or f"{stem}_hierarchy.csv"
     number = 1
     while own is None and (folder / name).exists():

@@ -128,7 +128,8 @@ def test_hierarchies_are_built_by_clicks(client: TestClient, site: Site, folder:
     assert "nurse,care,*" in lines
     assert f"{RARE},other,*" in lines
     assert '20,"[20, 25)","[20, 30)","[20, 40)","[0, 40)",*' in (folder / "age_hierarchy.csv").read_text()
-    assert site.policy.table().hierarchies == {"occupation": "occupation_hierarchy.csv", "age": "age_hierarchy.csv"}
+    named = {"occupation": ["occupation_hierarchy.csv"], "age": ["age_hierarchy.csv"]}
+    assert site.policy.table().hierarchies == named
     act(client, site, "start", "method", kind="preview")
     made = site.works.get("preview").wait(60)
     assert made.error is None
