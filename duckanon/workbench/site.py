@@ -179,7 +179,7 @@ class Site:
         return {
             "fitting": trials.fitting(self.bench),
             "meanings": trials.METHODS,
-            "hierarchies": table.hierarchies,
+            "hierarchies": {column: ", ".join(paths) for column, paths in table.hierarchies.items()},
         }
 
     def _hierarchy(self, column: str, level: int, opened: int | None) -> dict[str, Any]:
@@ -284,8 +284,11 @@ class Site:
         where = places(file)
         found = {"policy": self.policy.path, "report": self.report, "record": where.record}
         found["report of the refusal"] = self.report.with_name(f"{self.report.stem}.not-released{self.report.suffix}")
-        for column, path in self.policy.table().hierarchies.items():
-            found[f"hierarchy of {column}"] = file.place(path)
+        for column, paths in self.policy.table().hierarchies.items():
+            for number, path in enumerate(paths, 1):
+                found[f"hierarchy {number} of {column}" if len(paths) > 1 else f"hierarchy of {column}"] = file.place(
+                    path
+                )
         return {name: path for name, path in found.items() if path.is_file()}
 
 

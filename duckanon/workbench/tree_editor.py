@@ -60,7 +60,7 @@ class Editor:
         """Return the draft of a column: begun with what the policy names, or with each value alone."""
         with self._lock:
             table, draft = self._bench.policy.table(), self._drafts.get(column)
-            file = table.hierarchies.get(column)
+            file = next(iter(table.hierarchies.get(column, ())), None)  # several are of an aggregate table
             is_old = draft is None or (draft.is_saved and draft.file != file)
             if draft is not None and not is_old and draft.person == table.person:
                 return draft
