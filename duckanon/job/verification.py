@@ -131,12 +131,11 @@ def _promised(release: ReleasedFile, promise: PromiseEntry) -> Finding:
 
 
 def _of_cells(release: ReleasedFile, promise: PromiseEntry) -> Finding:
-    table, name = release.entry["name"], promise["name"]
     try:
-        measured = aggregates.counted_again(release.con, release.rows, name, release.entry)
+        found = aggregates.counted_again(release.con, release.rows, promise["name"], release.entry)
     except duckdb.Error as error:  # the audit refuses what is no table with margins
-        return Finding(table, name, "differs", f"it cannot be counted ({sql.why(error)})")
-    return _compared(table, name, measured, promise["measured"])
+        return Finding(release.entry["name"], promise["name"], "differs", f"it cannot be counted ({sql.why(error)})")
+    return _compared(release.entry["name"], promise["name"], found, promise["measured"])
 
 
 def _k_query(release: ReleasedFile) -> str:

@@ -160,7 +160,8 @@ def hide_people(cells: Cells, hidden: Bools, rule: CellRule, before: Before | No
     asked, unaudited = few.cells, ExactAudit(np.zeros_like(hidden), np.full(len(cells), -1))
     nothing = np.zeros(0, dtype=np.int64)
     for round_ in range(ROUNDS):
-        ends = narrow_cells(system, hidden, asked, few.below, few.above, one_by_one=False)
+        is_few = int(asked.sum()) <= FEW_FAILING
+        ends = narrow_cells(system, hidden, asked, few.below, few.above, one_by_one=is_few)
         faults = Faults(nothing, nothing, *ends, unions=0, interval_checked=True)
         if len(faults.cells) == 0:
             return hidden

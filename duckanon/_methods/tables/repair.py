@@ -65,8 +65,8 @@ def surround(relations: Relations, hidden: Bools, failing: Ints, costs: Costs) -
 class Flow:
     """The cheapest change of a table that moves one cell: what it changes has to be hidden.
 
-    Cells that are hidden and the neighbours of the cell are tried first, which takes a twentieth of the time that all
-    cells of the table take.
+    Hidden cells and the neighbours of the cell are tried first, then their neighbours, which takes a tenth of the time
+    that all cells of the table take.
     """
 
     def __init__(self, system: System, relations: Relations, costs: Costs, hidden: Bools) -> None:
@@ -81,16 +81,27 @@ class Flow:
         may_move = ~self.is_fixed
         if unmoved is not None:
             may_move[unmoved] = False
-        near = self.hidden.copy()
-        for relation in self.relations.of_cell(cell).tolist():
-            near[self.relations.members(relation)] = True
-        for allowed in (near & may_move, may_move):
-            places = np.flatnonzero(allowed)
-            change = self._cheapest(places, int(np.searchsorted(places, cell)), distance)
-            if change is not None:
-                self.hidden[places[np.abs(change) > 1e-6]] = True
+        near, reached = self.hidden.copy(), np.array([cell])
+        for _ in range(2):
+            reached = self._neighbours(reached)
+            near[reached] = True
+            if self._move_some(near & may_move, cell, distance):
                 return True
-        return False
+        return self._move_some(may_move, cell, distance)
+
+    def _move_some(self, may_move: Bools, cell: int, distance: float) -> bool:
+        """Hide what lets a cell move by a distance if only some cells may; tell whether that is possible."""
+        places = np.flatnonzero(may_move)
+        change = self._cheapest(places, int(np.searchsorted(places, cell)), distance)
+        if change is None:
+            return False
+        self.hidden[places[np.abs(change) > 1e-6]] = True
+        return True
+
+    def _neighbours(self, cells: Ints) -> Ints:
+        """Return all cells that are in a relation with one of some cells."""
+        relations = np.unique(np.concatenate([self.relations.of_cell(one) for one in cells.tolist()]))
+        return np.unique(np.concatenate([self.relations.members(one) for one in relations.tolist()]))
 
     def _cheapest(self, places: Ints, cell: int, distance: float) -> Floats | None:
         """Return the cheapest change of some cells, in units of the distance; None where there is none.
