@@ -191,12 +191,12 @@ def _redeemed(parcels: Parcels, tickets: list[int] | None) -> Any:
 
 
 def _taken(algorithm: Callable[..., Any], declared: Release | Report, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of an algorithm; columns, hierarchies and ``tell`` only where it has a parameter for them.
+    """Return the arguments of an algorithm; columns and ``tell`` only where it has a parameter for them.
 
-    The query has chosen the columns and read the labels by then. Any other option that it forgets is an error.
+    The query has chosen the columns by then. Any other option that it forgets is an error.
     """
     own = inspect.signature(algorithm).parameters
-    optional = {*declared.columns, "tell", *(["hierarchies"] if declared.reads_labels else [])}
+    optional = {*declared.columns, "tell"}
     given = declared.arguments(options) | {"tell": progress.at}
     return {name: value for name, value in given.items() if name in own or name not in optional}
 

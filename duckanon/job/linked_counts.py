@@ -17,6 +17,8 @@ WHOSE, CLASS = "duckanon_whose", "duckanon_class"
 _PEOPLE = "linked_people_counted"
 _ATTACKED = 400
 """People whom the simulated attacker looks for."""
+_FREQUENT = 100
+"""Labels of a class, the most frequent ones, of which one that a person does not have may be known."""
 
 
 @dataclass(frozen=True)
@@ -138,11 +140,10 @@ class LinkedTables:
         return list(self._exposures(k))
 
     def _exposures(self, k: int) -> Iterator[ExposureEntry]:
-        asked = {f"{self.known + 1} events": (self.known + 1, "true")}
-        also = "shown.total = chosen.total"
-        asked[f"{self.known} event{'s' if self.known > 1 else ''} and the number of all rows"] = (self.known, also)
-        for knows, (size, condition) in asked.items():
-            yield self._attack(knows, size, condition, k)
+        some = f"{self.known} event{'s' if self.known > 1 else ''}"
+        yield self._attack(f"{self.known + 1} events", self.known + 1, k)
+        yield self._attack(f"{some} and the number of all rows", self.known, k, "shown.total = chosen.total")
+        yield self._attack(f"{some} and one that the person does not have", self.known, k, is_absent_known=True)
         yield self._share(
             "the whole record",
             "SELECT count(*) AS candidates, count(*) AS people FROM (SELECT class, "
@@ -151,8 +152,22 @@ class LinkedTables:
             k,
         )
 
-    def _attack(self, knows: str, size: int, condition: str, k: int) -> ExposureEntry:
-        """Let somebody who knows some events of a person, chosen at random, look for people who have them all."""
+    def _attack(
+        self, knows: str, size: int, k: int, condition: str = "true", *, is_absent_known: bool = False
+    ) -> ExposureEntry:
+        """Let somebody who knows some events of a person, chosen at random, look for people who have them all.
+
+        Where an absent event is known, it is the one that most people of the class have and this one has not.
+        """
+        absent = (
+            ", frequent AS (SELECT class, label, row_number() OVER (PARTITION BY class ORDER BY count(*) DESC NULLS "
+            "LAST, label ASC NULLS LAST) AS place FROM linked_shown GROUP BY class, label "
+            f"QUALIFY place <= {_FREQUENT}), "
+            "lacking AS (SELECT person, arg_min(label, place) AS label FROM (SELECT DISTINCT person, class "
+            "FROM chosen) JOIN frequent USING (class) ANTI JOIN linked_shown USING (person, label) GROUP BY person), "
+            "left_over AS (FROM found SEMI JOIN lacking USING (person) ANTI JOIN (SELECT lacking.person, shown.person "
+            "AS candidate FROM lacking JOIN linked_shown AS shown USING (label)) AS others USING (person, candidate))"
+        )
         return self._share(
             knows,
             "WITH attacked AS (SELECT person FROM linked_shown GROUP BY person "
@@ -163,10 +178,12 @@ class LinkedTables:
             "(PARTITION BY person ORDER BY hash(person, label, place) ASC NULLS LAST, label ASC NULLS LAST) AS number "
             f"FROM single) WHERE number <= {size} GROUP BY ALL), "
             "asked AS (SELECT *, count(*) OVER (PARTITION BY person) AS labels FROM chosen), "
-            "found AS (SELECT chosen.person, any_value(chosen.labels) AS labels, count(*) AS fitting FROM asked "
-            "AS chosen JOIN linked_shown AS shown ON chosen.label = shown.label AND chosen.class = shown.class "
-            f"AND shown.times >= chosen.times AND {condition} GROUP BY chosen.person, shown.person) "
-            "SELECT count(*) AS candidates, 1 AS people FROM found WHERE fitting = labels GROUP BY person",
+            "found AS (SELECT chosen.person, shown.person AS candidate, any_value(chosen.labels) AS labels, "
+            "count(*) AS fitting FROM asked AS chosen JOIN linked_shown AS shown ON chosen.label = shown.label "
+            f"AND chosen.class = shown.class AND shown.times >= chosen.times AND {condition} "
+            f"GROUP BY chosen.person, shown.person){absent if is_absent_known else ''} "
+            "SELECT count(*) AS candidates, 1 AS people "
+            f"FROM {'left_over' if is_absent_known else 'found'} WHERE fitting = labels GROUP BY person",
             k,
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +52,7 @@ class Bench:
         self.weight: str | None = None
         self._sampled_by: tuple[str | None, int] | None = None
         self._lock = threading.Lock()
+        self._populations: dict[tuple[str | None, ...], list[tuple[str, float, str]]] = {}
         self._counts = {name: Counts(name) for name in ("people", "sample")}
 
     @property
@@ -158,17 +159,23 @@ class Bench:
             if con is None:
                 own.close()
 
+    def risks_without(self, columns: Sequence[str], con: sql.Connection) -> Iterator[tuple[str, Risk]]:
+        """Yield each column with the risk of all others."""
+        return self._counts[self.counted].without_each(con, columns, self.policy.table().person)
+
     def population(self, con: sql.Connection) -> list[tuple[str, float, str]]:
-        """Return measures of risk in the population that the weights of the sample stand for."""
+        """Return measures of risk in the population that the weights of the sample stand for; remembered."""
         table, columns = self.policy.table(), self.quasi_identifiers()
         if self.weight is None or not columns or self.weight in columns:
             return []
-        rows: list[tuple[str, float, str]] = con.execute(
-            f"SELECT measure, value, meaning FROM anon.risk_summary('sample', {sql.literal(columns)}, "
-            f"weight := {sql.literal(self.weight)}, person := {sql.literal(table.person)}) "
-            "WHERE measure IN ('expected_reidentifications', 'global_risk', 'highest_individual_risk')"
-        ).fetchall()
-        return rows
+        asked = (table.person, *columns)
+        if asked not in self._populations:
+            self._populations[asked] = con.execute(
+                f"SELECT measure, value, meaning FROM anon.risk_summary('sample', {sql.literal(columns)}, "
+                f"weight := {sql.literal(self.weight)}, person := {sql.literal(table.person)}) "
+                "WHERE measure IN ('expected_reidentifications', 'global_risk', 'highest_individual_risk')"
+            ).fetchall()
+        return self._populations[asked]
 
     def close(self) -> None:
         """Let go of the tables."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -52,27 +52,58 @@ class Counts:
         """
         asked = (person, *sorted(columns))
         if asked not in self._risks:
-            self._risks[asked] = self._counted(con, asked[1:], person)
+            self._risks[asked] = self._risk(con, *self._key(con, columns), person)
         return self._risks[asked]
+
+    def without_each(
+        self, con: sql.Connection, columns: Sequence[str], person: str | None = None
+    ) -> Iterator[tuple[str, Risk]]:
+        """Yield each column with the risk of all others; remembered."""
+        asked = {name: (person, *sorted(one for one in columns if one != name)) for name in columns}
+        if not all(others in self._risks for others in asked.values()):
+            for name, key, size in self._keys_without(con, columns, *self._key(con, [])):
+                if asked[name] not in self._risks:
+                    self._risks[asked[name]] = self._risk(con, key, size, person)
+                yield name, self._risks[asked[name]]
+            return
+        yield from ((name, self._risks[others]) for name, others in asked.items())
 
     def prepare(self, con: sql.Connection, columns: Sequence[str]) -> None:
         """Make the codes of some columns."""
         for name in columns:
             self._column(con, name)
 
-    def _counted(self, con: sql.Connection, columns: Sequence[str | None], person: str | None) -> Risk:
-        parts = [self._column(con, name) for name in columns if name is not None]
-        rows = len(parts[0][0]) if parts else int(sql.one(con, f"SELECT count(*) FROM {self._table}")[0])
+    def _keys_without(
+        self, con: sql.Connection, columns: Sequence[str], key: Ints, size: int
+    ) -> Iterator[tuple[str, Ints, int]]:
+        """Yield the keys of `key` and all columns but one: each half is combined once for all columns of the other."""
+        if len(columns) < 2:
+            yield from ((name, key, size) for name in columns)
+            return
+        middle = len(columns) // 2
+        for some, others in ((columns[:middle], columns[middle:]), (columns[middle:], columns[:middle])):
+            yield from self._keys_without(con, some, *self._key(con, others, key, size))
+
+    def _key(
+        self, con: sql.Connection, columns: Sequence[str], key: Ints | None = None, size: int = 1
+    ) -> tuple[Ints, int]:
+        """Return a number for each row, equal where a former number and some columns are equal, and a bound of it."""
+        if key is None:
+            key = np.zeros(int(sql.one(con, f"SELECT count(*) FROM {self._table}")[0]), np.int64)
+        parts = [self._column(con, name) for name in columns]
         codes = [cast(Ints, one) for one, _ in parts]  # of smaller types, which are added all the same
-        key, size = combine([np.zeros(rows, np.int64), *codes], [1, *(count for _, count in parts)])
+        return combine([key, *codes], [size, *(count for _, count in parts)])
+
+    def _risk(self, con: sql.Connection, key: Ints, size: int, person: str | None) -> Risk:
+        """Count people by a number of each row, which is sorted in place."""
         if person is None:
             sizes = _sizes(key, size)
-            return Risk(int(sizes.min(initial=rows)), int((sizes == 1).sum()), rows)
+            return Risk(int(sizes.min(initial=len(key))), int((sizes == 1).sum()), len(key))
         whose = self._person(con, person)
-        known, everybody = whose != NOBODY, int(whose.max(initial=-1)) + 1
-        pairs = distinct(combine([key[known], whose[known]], [size, max(everybody, 1)])[0])
-        members = pairs % max(everybody, 1)
-        starts = run_starts(pairs // max(everybody, 1))
+        known, everybody = whose != NOBODY, max(int(whose.max(initial=0)) + 1, 1)
+        pairs = distinct(combine([key[known], whose[known]], [size, everybody])[0])
+        members = pairs % everybody
+        starts = run_starts(pairs // everybody)
         sizes = run_lengths(starts, len(pairs))
         unique = distinct(members[starts[sizes == 1]])
         return Risk(int(sizes.min(initial=len(pairs))), len(unique), len(distinct(members)))

@@ -212,11 +212,9 @@ class Site:
         def do(work: Work) -> list[tuple[str, int]]:
             con, found = work.cursor(self.bench.con), []
             everything = self.bench.risk(quasi, con).unique
-            for column in quasi:
+            for column, without in self.bench.risks_without(quasi, con):
                 work.check()
-                rest = [name for name in quasi if name != column]
-                without = self.bench.risk(rest, con).unique if rest else 0
-                found.append((column, everything - without))
+                found.append((column, everything - without.unique))
                 work.result = sorted(found, key=lambda one: -one[1])
             return sorted(found, key=lambda one: -one[1])
 

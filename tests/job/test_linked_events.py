@@ -13,6 +13,7 @@ from duckanon.cli.main import main
 from duckanon.job import PolicyError, PromiseBroken, release, run
 from duckanon.job.check import check_policy
 from duckanon.job.draft import draft
+from duckanon.job.linked_counts import LinkedPart, LinkedTables
 from tests.job.conftest import LINKED_PEOPLE, LINKED_POLICY
 
 
@@ -66,10 +67,11 @@ def test_events_are_released_together_and_counted_on_their_files(
     ]
     assert keys[1] <= keys[0]
     assert keys[2] <= keys[0]
-    three, with_rows, whole = record["linked"]["exposure"]
+    three, with_rows, with_absent, whole = record["linked"]["exposure"]
     assert (three["knows"], whole["people"]) == ("3 events", LINKED_PEOPLE)
     assert three["unique"] <= three["under_k"] <= whole["under_k"]
     assert with_rows["knows"] == "2 events and the number of all rows"
+    assert with_absent["knows"] == "2 events and one that the person does not have"
     names = [table["output"]["path"] for table in record["tables"]]
     assert main(["verify", *names]) == 0
     assert "visits: known_events: confirmed: " in capsys.readouterr().out
@@ -79,6 +81,16 @@ def test_events_are_released_together_and_counted_on_their_files(
     (hospital / "visits_out.csv").write_text("\n".join(changed) + "\n")
     assert main(["verify", *names]) == 1
     assert "labs: known_events: DIFFERS: 1, recorded as " in capsys.readouterr().out
+
+
+def test_an_event_that_a_person_does_not_have_tells_who_it_is(database: duckdb.DuckDBPyConnection) -> None:
+    """Of ten people with two events, one lacks the third that all others have; these lack none that could be known."""
+    con = database.cursor()
+    con.execute("CREATE TEMP TABLE a AS SELECT p, e FROM range(10) AS t(p), range(3) AS s(e) WHERE p > 0 OR e < 2")
+    tables = LinkedTables(con, [LinkedPart("shown", "a", "p", ["e"], 1)])
+    more, _, absent, _ = tables.exposure(5)
+    assert (more["people"], more["unique"], more["under_k"]) == (10, 0, 0)
+    assert (absent["people"], absent["unique"], absent["under_k"]) == (1, 1, 1)
 
 
 @pytest.mark.rotating

@@ -57,7 +57,13 @@ def test_counts_are_plain_counts(
     con.execute(f"CREATE OR REPLACE TABLE people ({declared})").fetchall()
     if rows:
         con.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?, ?)", rows)
-    assert Counts("people").risk(con, columns, person) == counted(rows, columns, person)
+    counts = Counts("people")
+    assert counts.risk(con, columns, person) == counted(rows, columns, person)
+    for _ in range(2):  # counted, and remembered
+        without = dict(counts.without_each(con, columns, person))
+        assert without == {
+            name: counted(rows, [one for one in columns if one != name], person) for name in sorted(columns)
+        }
 
 
 def test_many_columns_of_many_values_are_counted(con: duckdb.DuckDBPyConnection) -> None:
@@ -68,3 +74,4 @@ def test_many_columns_of_many_values_are_counted(con: duckdb.DuckDBPyConnection)
     counts = Counts("people")
     assert counts.risk(con, names) == Risk(3, 0, 3000)
     assert counts.risk(con, names, "who") == Risk(1, 334, 334)
+    assert dict(counts.without_each(con, names)) == dict.fromkeys(names, Risk(3, 0, 3000))
