@@ -142,7 +142,7 @@ class Editor:
         self._bench.policy.refuse_old(seen)  # before a file is written that nobody names
         file = hierarchy_files.save(self._bench, column, draft.tree)
         self._bench.policy.edit(seen, f"hierarchy of {column}", edits.hierarchy(column, file))
-        draft.file, draft.is_saved, draft.said = file, True, f"Saved as {file}."
+        draft.file, draft.is_saved, draft.said = file, True, ""
 
     def _begun(self, column: str, form: Form) -> Tree:
         """Return the hierarchy to begin with, of the kind that a form asks for."""

@@ -162,7 +162,7 @@ def test_a_tree_of_categories_is_built_by_hand(client: TestClient, site: Site, f
     page = tree(client, site, "back", level=1)
     assert "The last change was taken back." in page
     page = tree(client, site, "save")
-    assert "Saved as occupation_hierarchy.csv" in page
+    assert "Saved as <strong>occupation_hierarchy.csv" in page
     assert (folder / "occupation_hierarchy.csv").read_text().splitlines() == [
         "value,level_1,level_2,everything",
         f"{RARE},other,other,*",
@@ -185,7 +185,7 @@ def test_a_hierarchy_of_a_file_is_changed_and_the_file_stays(client: TestClient,
     page = client.get("/token/hierarchy?column=occupation").text
     assert "Saved as <strong>occupation_hierarchy.csv</strong>" in page
     assert "dentist" not in page  # whom nobody is
-    groups = {name: number for number, name in re.findall(r'<h3 id="group-(\d+)">(\w+) ', page)}
+    groups = {name: number for number, name in re.findall(r'<h3 id="group-(\d+)">(\w+)<', page)}
     assert set(groups) == {"care", "service", "other"}  # the clerk is in no group of the file
     tree(client, site, "merge", group=groups["service"], into=groups["care"])
     old = site.editor.draft("occupation").version - 1
