@@ -30,6 +30,7 @@ from duckanon._bridge.waiting import FOR_EVERY_ROW, Owner
 from duckanon._core.common import progress
 from duckanon._core.common.declare import ColumnReport, Release, Report, Scalar
 from duckanon._core.common.imports import imported
+from duckanon._core.common.memory import give_back
 from duckanon._core.common.rules import IN_SQL
 from duckanon._core.common.threads import for_cells
 
@@ -62,6 +63,8 @@ def release_function(declared: Release, parcels: Parcels, tasks: Tasks) -> Arrow
             released = algorithm(on_the_way if declared.hands_over else on_the_way.pop(), **options)
             tables = [released.read_all() if isinstance(released, pa.RecordBatchReader) else released]
         del released
+        if declared.hands_over:
+            give_back()  # before the lists and then the query's own copies of them are made
         return pack(tables, declared.coded)
 
     return _begun_once(tasks, f"anon.{declared.name}", len(declared.tables), release)
