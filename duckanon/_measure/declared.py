@@ -66,7 +66,6 @@ PREDICTION_RISK = Release(
     checks=(_weights_are_of_cols,),
     tables=("original", "released"),
     unpacked_by="_unpack_predictions",
-    reads_labels=True,
 )
 
 PRIVACY_TEST = comparison(
@@ -130,7 +129,6 @@ COMPARE_RELEASES = Report(
         ]
     ),
     tables=("original", "stacked", "reference"),
-    reads_labels=True,
 )
 
 JOINT_RELEASES = Report(

@@ -7,15 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.account.joint import (
-    ABSENT,
-    JointCounts,
-    PeopleOfRelease,
-    classes_of_people,
-    least,
-    people_by_value,
-    row_classes,
-)
+from duckanon._core.account.groups import ABSENT, least
+from duckanon._core.account.joint import JointCounts, PeopleOfRelease, classes_of_people, people_by_value, row_classes
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Ints
 from duckanon._core.common.codes import encode

@@ -77,8 +77,9 @@ def _parts(con: sql.Connection, file: PolicyFile, where: Places, run: Record) ->
     }
     if found:
         yield "hierarchies.json", _json(found)
-    if where.plan and where.plan.is_file():
-        yield "plan.json", _json(_plan(con, where.plan))
+    plans = {name: _plan(con, path) for name, path in where.plans.items() if path.is_file()}
+    if plans:
+        yield "plan.json", _json(plans if len(file.policy.tables) > 1 else next(iter(plans.values())))
 
 
 def _verified(con: sql.Connection, where: Places, run: Record) -> str:

@@ -61,7 +61,7 @@ def judged(table: Table) -> list[str]:
 def dropped_person(table: Table) -> str | None:
     """Return the person's column where it is needed for counting only, and is not released."""
     person = table.person
-    return person if person and not table.columns[person].pseudonym else None
+    return person if person and not (table.columns[person].pseudonym or table.columns[person].numbered) else None
 
 
 def treatment(table: Table, column: str) -> str:
@@ -69,6 +69,8 @@ def treatment(table: Table, column: str) -> str:
     role = table.columns[column]
     if role.is_pseudonym:
         return "replaced by a pseudonym"
+    if role.numbered:
+        return "replaced by the number of a new person"
     if role.role in (*LEFT_OUT, "person"):
         return "dropped"
     if table.method.makes_cells and column == getattr(table.method, "measure", None):
@@ -97,7 +99,8 @@ def parameters(table: Table) -> dict[str, Any]:
         given.setdefault("nulls", "value")  # which anon.k_anonymity counts of people too
     if table.is_linked:
         given |= {"known": table.known, "max_suppressed_fraction": promises.max_suppressed_fraction}
-        given |= {"max_confidence": promises.max_confidence} if promises.max_confidence is not None else {}
+        limits = {"max_confidence": promises.max_confidence, "l": promises.l, "t": promises.t}
+        given |= {name: limit for name, limit in limits.items() if limit is not None}
     if method in ("generalize", "recode"):
         given["max_suppressed_fraction"] = promises.max_suppressed_fraction
         sensitive = table.named("sensitive")
@@ -130,8 +133,8 @@ def call(
         given["hierarchies"] = hierarchies
     by_name = [f"{sql.name(name)} := {sql.literal(value)}" for name, value in given.items()]
     called = f"FROM anon.{function or table.method.name}({', '.join([*arguments, *by_name])})"
-    if is_release and table.method.name == "synthesize" and table.person:  # a job releases no numbers of people
-        return f"SELECT * EXCLUDE ({sql.name(table.person)}) {called}"
+    if is_release and table.method.name == "synthesize" and (person := dropped_person(table)):
+        return f"SELECT * EXCLUDE ({sql.name(person)}) {called}"
     return called
 
 

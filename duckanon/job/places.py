@@ -33,14 +33,19 @@ class Places:
     tables: dict[str, Target]  # the releases that are tables of servers, by the names of the tables
     record: Path
     report: Path | None
-    plan: Path | None
+    plans: dict[str, Path]  # by the names of the tables
 
     @property
     def written(self) -> list[Path]:
         """All files that the job may write; a plan that is there is only read."""
-        plan = None if self.plan and self.plan.exists() else self.plan
-        others = (plan, self.report, self.refusal, self.record)
+        plans = [path for path in self.plans.values() if not path.exists()]
+        others = (*plans, self.report, self.refusal, self.record)
         return [*self.targets.values(), *(path for path in others if path is not None)]
+
+    @property
+    def only_read(self) -> list[Path]:
+        """The plans that are there."""
+        return [path for path in self.plans.values() if path.exists()]
 
     @property
     def refusal(self) -> Path | None:
@@ -64,8 +69,9 @@ def places(file: PolicyFile) -> Places:
     targets = {name: file.place(table.target.path) for name, table in policy.tables.items() if name not in tables}
     first = next(iter(targets.values()), None) or file.place(next(iter(tables.values())).table or "")
     record = file.place(policy.record) if policy.record else first.with_name(f"{first.name}.record.json")
-    report, plan = (file.place(path) if path else None for path in (policy.report, policy.plan))
-    found = Places(targets, tables, record, report, plan)
+    report = file.place(policy.report) if policy.report else None
+    plans = {name: file.place(plan) for name in policy.tables if (plan := policy.plan_of(name))}
+    found = Places(targets, tables, record, report, plans)
     seen: set[str] = set()
     for path in found.written:
         if os.path.realpath(path) in seen:
@@ -87,8 +93,7 @@ def originals(file: PolicyFile, where: Places, previous: str | Path | None = Non
         read += [file.place(path) for path in (account.path, account.key.file) if path]
     if file.policy.cohorts and file.policy.cohorts.erase:
         read.append(file.place(file.policy.cohorts.erase))
-    if where.plan and where.plan not in where.written:
-        read.append(where.plan)
+    read += where.only_read
     for table in file.policy.tables.values():
         read += files_of(file, table.source)
         read += [file.place(path) for paths in table.hierarchies.values() for path in paths]
@@ -117,30 +122,44 @@ def _is_found_by(path: Path, pattern: str) -> bool:
 class Originals:
     """The files that a job has read so far, none of which it may write, by whatever name they are reached.
 
-    Two names are of one file if its device and its number are the same, or, where there is no file yet, if they lead to
-    the same place.
+    Two names are of one file if they lead to the same place, or if its device and its number are the same. File systems
+    give the number of a file that is gone to a new one, such as the lock of a job whose policy is replaced meanwhile:
+    no name that was read leads to the new one, and it has another size or time.
     """
 
     def __init__(self, written: Iterable[Path], read: Iterable[Path] = ()) -> None:
         self._written = list(written)
-        self._read: set[tuple[int, int] | str] = set()
+        self._read: set[str] = set()
+        self._states: dict[tuple[int, int], list[tuple[Path, os.stat_result]]] = {}
         self.add(read)
 
     def add(self, paths: Iterable[Path]) -> None:
         """Remember files that are read, and refuse where the job would write one of them."""
         for path in paths:
-            self._read |= _identities(path)
+            self._read.add(os.path.realpath(path))
+            if state := _state(path):
+                self._states.setdefault(_number(state), []).append((path, state))
         for path in self._written:
             self.refuse(path)
-            if _identities(outbox.lock_path(path)) & self._read:
+            if self._is_read(outbox.lock_path(path)):
                 raise FileProblem(
                     f"{outbox.lock_path(path)}: the job reads this file, and must not use it as its lock."
                 )
 
     def refuse(self, path: Path) -> None:
         """Refuse to write a file that was read."""
-        if _identities(path) & self._read:
+        if self._is_read(path):
             raise FileProblem(f"{path}: the job reads this file, and must not overwrite it; name another.")
+
+    def _is_read(self, path: Path) -> bool:
+        if os.path.realpath(path) in self._read:
+            return True
+        state = _state(path)
+        return state is not None and any(
+            _leads_to(name, state)  # it is still there under the name that was read
+            or (before.st_size, before.st_mtime_ns) == (state.st_size, state.st_mtime_ns)  # it was moved
+            for name, before in self._states.get(_number(state), [])
+        )
 
     @contextmanager
     def watched(self, con: sql.Connection) -> Iterator[Callable[[], None]]:
@@ -154,13 +173,20 @@ class Originals:
             look()
 
 
-def _identities(path: Path) -> set[tuple[int, int] | str]:
-    """Return what tells a file from others: where its name leads, and, if it is there, its device and number."""
+def _state(path: Path) -> os.stat_result | None:
     try:
-        state = os.stat(path)
+        return os.stat(path)
     except (OSError, ValueError):  # what DuckDB reads elsewhere, on a server, is no file here
-        return {os.path.realpath(path)}
-    return {os.path.realpath(path), (state.st_dev, state.st_ino)}
+        return None
+
+
+def _leads_to(path: Path, state: os.stat_result) -> bool:
+    now = _state(path)
+    return now is not None and _number(now) == _number(state)
+
+
+def _number(state: os.stat_result) -> tuple[int, int]:
+    return state.st_dev, state.st_ino
 
 
 def check_owner(file: PolicyFile, where: Places) -> list[str]:

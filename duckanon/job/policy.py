@@ -44,10 +44,11 @@ class Column(Part):
 
     # ``?`` is undecided and stops the job; ``identifier`` names a person and is left out; ``drop`` is left out and
     # nothing else is said about it; ``pseudonym`` is released as a pseudonym; ``person`` says whose row it is, and is
-    # left out unless ``pseudonym`` is true; ``quasi_identifier`` is protected; ``sensitive`` is released as it is, and
-    # l and t are promised of it; ``numeric`` becomes new records; ``free`` is released as it is
+    # left out unless ``pseudonym`` or ``numbered`` is true; ``quasi_identifier`` is protected; ``sensitive`` is
+    # released as it is, and l and t are promised of it; ``numeric`` becomes new records; ``free`` is released as it is
     role: Literal["?", "identifier", "drop", "pseudonym", "person", "quasi_identifier", "sensitive", "numeric", "free"]
     pseudonym: bool = False  # for a person: release it as a pseudonym
+    numbered: bool = False  # for a person of synthesized rows: release the numbers of the new people
     # before all else the dates of a person are shifted by the same random number of days, at most so many
     shift_days: Annotated[int, Field(ge=1, strict=True)] | None = None
 
@@ -154,7 +155,8 @@ class Cohorts(Part):
     class_size: Several | None = None
     # people of a cohort that enter without further waiting; three times joint_k if not given
     size: Several | None = None
-    # releases after which k people are a cohort; after twice as many they enter with all labels unknown
+    # releases after which k people are a cohort, and after which people who moved may lose all labels; after twice as
+    # many, newcomers enter with coarser labels
     patience: Annotated[int, Field(ge=1, strict=True)] = 3
     # whether people who stay show new values of sensitive and free columns: records that never change are then those of
     # people who are gone; else a record stays as it was when the person entered the class
@@ -184,6 +186,12 @@ class Table(Part):
     promises: Promises = Promises()
     hierarchies: dict[str, HierarchyFiles] = Field(default_factory=dict)
     reference: Annotated[str, Field(min_length=1)] | None = None
+    plan: Annotated[str, Field(min_length=1)] | None = None  # of this table, where the policy has several
+
+    @property
+    def first_hierarchies(self) -> dict[str, str]:
+        """The first file of each column's hierarchies, and the only one unless the table is aggregate."""
+        return {column: paths[0] for column, paths in self.hierarchies.items()}
 
     @property
     def is_linked(self) -> bool:
@@ -225,6 +233,10 @@ class Policy(Part):
     plan: Annotated[str, Field(min_length=1)] | None = None
     # the memory limit of the process, such as '2GB'; larger tables are processed in partitions
     memory: Annotated[str, AfterValidator(_as_memory)] | None = None
+
+    def plan_of(self, name: str) -> str | None:
+        """Return the file of a table's plan."""
+        return self.tables[name].plan or self.plan
 
 
 def format_of(path: str) -> Format | None:

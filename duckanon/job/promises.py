@@ -13,6 +13,8 @@ from duckanon.job import methods
 from duckanon.job.policy import Table
 from duckanon.job.readback import Shape
 
+_FEWEST = 3  # people who have as many rows, or nobody
+
 
 @dataclass(frozen=True)
 class Promise:
@@ -52,6 +54,11 @@ class Tables:
         """The table of each column's hierarchy, for methods that take one only."""
         return {column: names[0] for column, names in self.trees.items()}
 
+    @property
+    def plan(self) -> str:
+        """The plan by which it was released, if there was one."""
+        return f"plan_of_{self.released}"
+
 
 def promised(con: sql.Connection, table: Table, form: Shape, tables: Tables) -> Iterator[Promise]:
     """Count what the policy promises of one table."""
@@ -65,6 +72,8 @@ def promised(con: sql.Connection, table: Table, form: Shape, tables: Tables) -> 
         return
     if table.method.name in methods.SHARED_VALUES:
         yield _shared_values(con, table, tables)
+    if table.person and table.columns[table.person].numbered:
+        yield _rows_of_people(con, table, tables)
     if table.promises.prediction:
         yield from _prediction(con, table, tables)
     yield from _utility(con, table, tables)
@@ -168,6 +177,26 @@ def _shared_values(con: sql.Connection, table: Table, tables: Tables) -> Promise
         else f"{cells} released values are those of fewer people than promised: {k} for categories, three for numbers."
     )
     return Promise("rare_values", 0, cells, cells == 0, words, "running the job again, or a larger k")
+
+
+def _rows_of_people(con: sql.Connection, table: Table, tables: Tables) -> Promise:
+    """Count new people with as many rows as only one or two people have, or with more than k people have."""
+    person, k = sql.name(table.person or ""), getattr(table.method, "k", None) or K.default
+    sizes = f"(SELECT count(*) AS size FROM {{}} WHERE {person} IS NOT NULL GROUP BY {person})"
+    found = sql.one(
+        con,
+        f"WITH held AS (FROM {sizes.format(tables.original)}), shown AS (FROM {sizes.format(tables.released)}), "
+        f"longest AS (SELECT coalesce(min(size), 1) AS most FROM (FROM held ORDER BY size DESC LIMIT {k})), "
+        "counts AS (SELECT least(size, most) AS size, count(*) AS people FROM held, longest GROUP BY ALL) "
+        "SELECT count(*) FROM shown CROSS JOIN longest LEFT JOIN counts ON shown.size = counts.size "
+        f"WHERE shown.size > most OR people < {_FEWEST}",
+    )[0]
+    words = (
+        f"Nobody has more rows than {k} people of the original have, or as many as only one or two."
+        if found == 0
+        else f"{found} new people have as many rows as only one or two people of the original, or more than {k} have."
+    )
+    return Promise("rows_of_people", 0, found, found == 0, words, "running the job again, or a larger k")
 
 
 def _prediction(con: sql.Connection, table: Table, tables: Tables) -> Iterator[Promise]:

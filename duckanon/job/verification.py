@@ -10,17 +10,17 @@ from typing import Literal, TypeAlias
 import duckdb
 
 from duckanon._bridge import sql
-from duckanon._core.common.release_record import PromiseEntry, Record, TableEntry
-from duckanon._methods.linked.declared import RELEASE_LINKED, ROW_COUNT
+from duckanon._core.common.release_record import PromiseEntry, Record
 from duckanon.job import aggregates
 from duckanon.job.errors import FileProblem
 from duckanon.job.linked_counts import LinkedPart, LinkedTables
 from duckanon.job.policy import format_of
 from duckanon.job.promises import linked_size
+from duckanon.job.readback import label_counts
+from duckanon.job.released_file import ReleasedFile, open_release
 from duckanon.job.sources import hash_of
 
 Outcome: TypeAlias = Literal["confirmed", "differs", "unknown"]
-_CATALOG = "verified_file"
 
 
 @dataclass(frozen=True)
@@ -33,67 +33,6 @@ class Finding:
     words: str
 
 
-@dataclass(frozen=True)
-class _Release:
-    """A released file in the connection, and its entry in the record."""
-
-    con: sql.Connection
-    entry: TableEntry
-    path: Path
-    rows: str  # the name of its view
-    columns: dict[str, str]  # the names and types of what it holds
-
-    def in_file(self, column: str) -> list[str]:
-        """Return the names of a column in the file, two where it holds the ends of intervals, none where it is gone."""
-        for names in ([column], [f"'{column}"], [f"{column}_lo", f"{column}_hi"]):
-            if all(name in self.columns for name in names):
-                return names
-        return []
-
-    def with_role(self, role: str) -> list[str]:
-        """Return the columns of a role in the policy."""
-        return [column["name"] for column in self.entry["columns"] if column["role"] == role]
-
-    @property
-    def classes(self) -> list[str]:
-        """The columns of the file that make classes."""
-        names = self.with_role("quasi_identifier")
-        names += [ROW_COUNT] if self.entry["method"]["parameters"].get("counts") else []
-        return [name for column in names for name in self.in_file(column)]
-
-    @property
-    def known(self) -> int | None:
-        """How many of its events somebody may know; None where it is no table of events."""
-        found: int | None = self.entry["method"]["parameters"].get("known")
-        return found if self.entry["method"]["name"] == RELEASE_LINKED.name else None
-
-    @property
-    def linking(self) -> list[str]:
-        """The columns of the file by which rows of one person are found, here and in other files."""
-        columns = [self.person] if self.person else self.with_role("pseudonym")
-        return [name for column in columns for name in self.in_file(column)]
-
-    @property
-    def person(self) -> str | None:
-        """The policy's column of people."""
-        return next(iter(self.with_role("person")), None)
-
-    @property
-    def whose(self) -> str | None:
-        """The column of the file that tells which rows are one person's."""
-        return next(iter(self.in_file(self.person)), None) if self.person else None
-
-    @property
-    def tells_people(self) -> bool:
-        """Whether people can be counted as the record counts them: rows, or people by a released pseudonym."""
-        return self.person is None or self.whose is not None
-
-    def measured(self, query: str) -> float | None:
-        """Return the first number of a query about the view."""
-        found: float | None = sql.one(self.con, query)[0]
-        return found
-
-
 def verify(con: sql.Connection, record: Record, files: list[Path]) -> list[Finding]:
     """Compare released files with the record of their release.
 
@@ -101,14 +40,14 @@ def verify(con: sql.Connection, record: Record, files: list[Path]) -> list[Findi
     """
     entries = {entry["output"]["path"]: entry for entry in record["tables"]}
     findings: list[Finding] = []
-    releases: list[_Release] = []
+    releases: list[ReleasedFile] = []
     for number, path in enumerate(files, 1):
         entry = entries.get(path.name)
         if entry is None and len(record["tables"]) == len(files) == 1:
             entry = record["tables"][0]
         if entry is None:
             raise FileProblem(f"{path}: the record has no release of that name.")
-        release = _opened(con, entry, path, f"verified_{number}")
+        release = open_release(con, entry, path, f"verified_{number}")
         releases.append(release)
         findings += _of_file(release)
     missing = [entry["name"] for entry in record["tables"] if entry not in [one.entry for one in releases]]
@@ -118,30 +57,7 @@ def verify(con: sql.Connection, record: Record, files: list[Path]) -> list[Findi
     return findings
 
 
-def _opened(con: sql.Connection, entry: TableEntry, path: Path, view: str) -> _Release:
-    kind, place = format_of(str(path)), sql.literal(str(path))
-    if not path.is_file():
-        raise FileProblem(f"{path}: there is no such file.")
-    try:
-        if kind == "duckdb":
-            catalog = f"{_CATALOG}_{view}"
-            con.execute(f"DETACH DATABASE IF EXISTS {catalog}").fetchall()  # of another file that was verified
-            con.execute(f"ATTACH {place} AS {catalog} (READ_ONLY)").fetchall()
-            names = con.execute("SELECT table_name FROM duckdb_tables() WHERE database_name = ?", [catalog]).fetchall()
-            if len(names) != 1:
-                raise FileProblem(f"{path}: it has {len(names)} tables, and a release has one.")
-            rows = f"{catalog}.main.{sql.name(names[0][0])}"
-        elif kind == "csv":
-            rows = f"read_csv({place}, all_varchar = true, header = true)"
-        else:
-            rows = f"read_parquet({place})"
-        con.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS FROM {rows}").fetchall()
-        return _Release(con, entry, path, view, sql.columns(con, view))
-    except duckdb.Error as error:
-        raise FileProblem(f"{path}: the release cannot be read ({sql.why(error)}).") from None
-
-
-def _of_file(release: _Release) -> Iterator[Finding]:
+def _of_file(release: ReleasedFile) -> Iterator[Finding]:
     """Compare the hash, the rows, the columns and the promises of one file."""
     entry = release.entry
     name, output = entry["name"], entry["output"]
@@ -158,9 +74,24 @@ def _of_file(release: _Release) -> Iterator[Finding]:
     ]
     words = f"the file has {', '.join(dropped)}, which the record calls dropped" if dropped else "none is in the file"
     yield Finding(name, "dropped columns", "differs" if dropped else "confirmed", words)
+    if recorded := output.get("labels"):
+        yield _labels(release, recorded)
     for promise in entry["promises"]:
-        if not _is_of_all_tables(promise):
+        if promise["name"] != "linked_k" and not _is_of_events(release, promise):
             yield _promised(release, promise)
+
+
+def _labels(release: ReleasedFile, recorded: Mapping[str, int]) -> Finding:
+    """Count the labels of each quasi-identifier again: a finer one tells more than was decided."""
+    held = {column: release.in_file(column) for column in recorded}
+    counted = label_counts(release.con, release.rows, {column: names for column, names in held.items() if names})
+    table, wrong = release.entry["name"], {column for column in recorded if counted.get(column) != recorded[column]}
+    if not wrong:
+        return Finding(
+            table, "labels", "confirmed", ", ".join(f"{column} {count}" for column, count in counted.items())
+        )
+    words = [f"{column} {counted.get(column, 'none')}, recorded as {recorded[column]}" for column in sorted(wrong)]
+    return Finding(table, "labels", "differs", "; ".join(words))
 
 
 def _compared(table: str, name: str, measured: float | None, recorded: float | int | None) -> Finding:
@@ -172,7 +103,7 @@ def _compared(table: str, name: str, measured: float | None, recorded: float | i
     return Finding(table, name, "confirmed" if is_same else "differs", words)
 
 
-def _promised(release: _Release, promise: PromiseEntry) -> Finding:
+def _promised(release: ReleasedFile, promise: PromiseEntry) -> Finding:
     """Count a promise again, where the file tells enough."""
     table, name, recorded = release.entry["name"], promise["name"], promise["measured"]
     kind, _, column = name.rpartition(" of ")
@@ -199,7 +130,7 @@ def _promised(release: _Release, promise: PromiseEntry) -> Finding:
     return Finding(table, name, "unknown", words)
 
 
-def _of_cells(release: _Release, promise: PromiseEntry) -> Finding:
+def _of_cells(release: ReleasedFile, promise: PromiseEntry) -> Finding:
     try:
         found = aggregates.counted_again(release.con, release.rows, promise["name"], release.entry)
     except duckdb.Error as error:  # the audit refuses what is no table with margins
@@ -207,7 +138,7 @@ def _of_cells(release: _Release, promise: PromiseEntry) -> Finding:
     return _compared(release.entry["name"], promise["name"], found, promise["measured"])
 
 
-def _k_query(release: _Release) -> str:
+def _k_query(release: ReleasedFile) -> str:
     nulls = release.entry["method"]["parameters"].get("nulls") or "value"
     arguments = (release.rows, release.classes)
     return (
@@ -216,7 +147,7 @@ def _k_query(release: _Release) -> str:
     )
 
 
-def _spread_query(release: _Release, kind: str, column: str, promise: PromiseEntry) -> str:
+def _spread_query(release: ReleasedFile, kind: str, column: str, promise: PromiseEntry) -> str:
     """Write the query of l or t; numbers and dates of a CSV file are texts, and t asks how far apart they are."""
     (own,) = release.in_file(column)[:1]
     quoted, typed = sql.name(own), f"{release.rows}_typed"
@@ -242,7 +173,7 @@ def _spread_query(release: _Release, kind: str, column: str, promise: PromiseEnt
     return f"SELECT l FROM anon.l_diversity({arguments}) WHERE measure = '{measure}'"
 
 
-def _linked(con: sql.Connection, releases: list[_Release], missing: list[str]) -> Iterator[Finding]:
+def _linked(con: sql.Connection, releases: list[ReleasedFile], missing: list[str]) -> Iterator[Finding]:
     """Count again how many people share every combination of classes, over all tables of the record."""
     recorded = {
         one.entry["name"]: promise["measured"]
@@ -259,12 +190,14 @@ def _linked(con: sql.Connection, releases: list[_Release], missing: list[str]) -
             yield _compared(name, "linked_k", linked_size(con, parts), value)
 
 
-def _is_of_all_tables(promise: PromiseEntry) -> bool:
-    return promise["name"] in ("linked_k", "known_events") or promise["name"].startswith("max_confidence of ")
+def _is_of_events(release: ReleasedFile, promise: PromiseEntry) -> bool:
+    """Tell whether known events of all tables are counted: l and t are then of those, too."""
+    name = promise["name"].partition(" of ")[0]
+    return name in ("known_events", "max_confidence") or (name in ("l", "t") and release.known is not None)
 
 
-def _known_events(con: sql.Connection, releases: list[_Release], missing: list[str]) -> Iterator[Finding]:
-    """Count again who holds any known events of a person, and how sure a sensitive value is then."""
+def _known_events(con: sql.Connection, releases: list[ReleasedFile], missing: list[str]) -> Iterator[Finding]:
+    """Count again who holds any known events of a person, and what that tells about sensitive values."""
     parts = [
         LinkedPart(
             one.entry["name"],
@@ -280,17 +213,15 @@ def _known_events(con: sql.Connection, releases: list[_Release], missing: list[s
     tables: LinkedTables | None = None
     counted: dict[str, float] = {}
     for one in releases:
-        for promise in one.entry["promises"]:
+        for promise in (any_promise for any_promise in one.entry["promises"] if _is_of_events(one, any_promise)):
             name, _, column = promise["name"].partition(" of ")
-            if name not in ("known_events", "max_confidence"):
-                continue
             if missing:
                 words = f"it is counted over all tables, and the file of {', '.join(missing)} was not given"
                 yield Finding(one.entry["name"], promise["name"], "unknown", words)
                 continue
             tables = tables or LinkedTables(con, parts)
             if promise["name"] not in counted:  # the same for all tables
-                counted[promise["name"]] = tables.confidence(column) if column else tables.smallest()
+                counted[promise["name"]] = tables.learned(column)[name] if column else tables.smallest()
             yield _compared(one.entry["name"], promise["name"], counted[promise["name"]], promise["measured"])
 
 

@@ -31,11 +31,15 @@ from duckanon._methods.synthesize.table_parts import Synthesis, few_valued_colum
 from duckanon.large import pipeline
 from duckanon.large.checks import Checked, opened
 from duckanon.large.split_tree import divided
+from duckanon.large.synthesize_people import part_sizes, people_with_rows
 from duckanon.large.value_counts import CLEANED, counted_columns
 from duckanon.large.workspace import Place, Source, Target, Workspace
 
 BYTES_OF_ROW, BYTES_OF_CELL = 240, 100
 """Memory of drawing from a part, for each row and for each of its values."""
+
+BESIDE = 3
+"""Times as much for a row that follows others: the last one and its person stand beside it."""
 
 _SAMPLE = 50_000
 """Rows by which sums, coarser columns and the like are found: those of a part, which is drawn at random."""
@@ -51,8 +55,9 @@ def synthesize(
 
     The table is divided at random into parts that fit into memory, all rows of a person in one. Each part is drawn by
     trees of its own. Which values are releasable, and how often each choice is drawn, is decided over the whole table.
-    ``keep_out`` people are kept out of every part. ``seed`` makes the records of the same rows repeatable; the order of
-    the released rows never is.
+    ``keep_out`` people are kept out of every part. Where ``person`` names a column, the first one has new numbers of
+    people under its name, who have as many rows as people have. ``seed`` makes the records of the same rows repeatable;
+    the order of the released rows never is.
 
     Args:
         source, target, memory, temporary: As for `workspace`.
@@ -69,25 +74,39 @@ def synthesize(
         fewest = fewest_people(k, given["leaf"], given["keep_out"])
         rows = _rows(work, what, fewest)
         whole = _whole(counted, given)
+        people = people_with_rows(work, what, counted, whole.columns, given)
         del counted
-        part_rows = max(1, work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names)))
+        bytes_of_row = (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names)) * (1 if people is None else BESIDE)
+        part_rows = max(1, work.memory.part // bytes_of_row)
         chance = {_CHANCE: _chance(what, seed, random)}
         tree = divided(0, {0: rows}, part_rows, _CHANCE)
         files = pipeline.route(work, what.columns, tree, chance, fewest, what.person, CLEANED)
+        wanted = rows if given["rows"] is None else given["rows"]
         sizes = np.array([sum(pq.read_metadata(path).num_rows for path in paths) for paths in files])
-        counts = apportioned(sizes, rows if given["rows"] is None else given["rows"]).tolist()
+        if people is not None and what.person is not None:
+            sizes = np.array(part_sizes(work, files, what.person))
+            wanted = max(1, round(wanted * int(sizes.sum()) / rows))
+        counts = apportioned(sizes, wanted).tolist()
         parts = enumerate(counts)
         with one_thread():
-            synthesis = _synthesis(whole, files[0], what, given, random)
+            synthesis = _synthesis(whole, files[0], what, given, random) if people is None else None
 
             def released(part: pa.Table) -> pa.Table:
                 if seed is not None:  # the order in which DuckDB's threads wrote them is another each time
                     part = part.sort_by([(name, "ascending") for name in part.column_names])
-                schema = part.select(what.names).schema
-                columns, chance = applied(whole.schemes, part), random.spawn(1)[0]
+                chance, whose = random.spawn(1)[0], _whose(part, what)
                 place, count = next(parts)
                 tell = within(progress.at, place / len(counts), (place + 1) / len(counts))
-                return synthesis.drawn(columns, _whose(part, what), count, schema, chance, tell)
+                if people is not None and whose is not None:
+                    made, new = people.drawn(part, whose, count, chance, tell)
+                else:
+                    assert synthesis is not None
+                    schema, new = part.select(what.names).schema, np.arange(count)
+                    made = synthesis.drawn(applied(whole.schemes, part), whose, count, schema, chance, tell)
+                if what.person is None:
+                    return made
+                numbers = 1 + sum(counts[:place]) + chance.permutation(count)  # no two parts have the same
+                return made.add_column(0, what.person, pa.array(numbers[new]))
 
             results = pipeline.made(work, files, released, pipeline.blocks_of(given["rows"] or rows, part_rows))
         written = pipeline.mixed(work, results, lambda block: block, None, False)

@@ -1,6 +1,8 @@
 -- anon._risk_records: what the measures of risk know of a row: its class, whose it is, its weight and its household.
 --     class      the 64-bit hash of the columns, which is faster to join by than their values
 --     codes      the hash of each column's value, NULL for NULL
+--     places     the same, other ones for equal values of two columns and none NULL: their xor is a code of the class
+--                from which that of any column can be taken away
 --     member     the hash of the person's value, NULL where it is NULL and without `person`
 --     home       the hash of the household's value, NULL where it is NULL and without `household`
 --     stands_for  the row's weight, NULL without `weight`
@@ -28,6 +30,11 @@ WITH _duckanon_with_none AS NOT MATERIALIZED (
     FROM _duckanon_with_none
     WHERE (nulls <> 'drop' OR COLUMNS(cols) IS NOT NULL) AND anon._uncollated(caller, COLUMNS(cols))
 )
-SELECT _duckanon_class AS class, [UNPACK(COLUMNS(lambda named: NOT starts_with(named, '_duckanon_')))] AS codes,
+SELECT _duckanon_class AS class,
+       [UNPACK(COLUMNS(* EXCLUDE (_duckanon_class, _duckanon_member, _duckanon_household, _duckanon_weight)))] AS codes,
+       [UNPACK(hash(hash(
+           COLUMNS(* EXCLUDE (_duckanon_class, _duckanon_member, _duckanon_household, _duckanon_weight)),
+           alias(COLUMNS(* EXCLUDE (_duckanon_class, _duckanon_member, _duckanon_household, _duckanon_weight))))))]
+           AS places,
        _duckanon_member AS member, _duckanon_household AS home, _duckanon_weight AS stands_for, 1 AS row_count
 FROM _duckanon_coded;

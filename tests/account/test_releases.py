@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon._core.account.entries import Entry, places
-from duckanon._core.account.joint import ABSENT, classes_of_people
+from duckanon._core.account.groups import ABSENT
+from duckanon._core.account.joint import classes_of_people
 from duckanon._core.account.releases import Releases
 from duckanon._core.account.storage import Account, AccountError
 from tests.measure.test_joint_releases import Row, counted

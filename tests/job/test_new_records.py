@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import pytest
 
 from duckanon._bridge.shared_values import shared_values
-from duckanon.job import PromiseBroken, release
+from duckanon.job import PolicyError, PromiseBroken, promises, release
+from duckanon.job.policy import Column
 from tests.job.conftest import changed
 
 PEOPLE = """
@@ -42,6 +44,44 @@ def test_values_of_few_people_are_counted_on_the_file(policy: Path, folder: Path
         rows = duckdb.sql(f"FROM '{folder / 'release.parquet'}'")
         assert rows.columns == ["age", "sex", "diagnosis"]
         assert set(rows.select("sex").fetchall()) == {("f",), ("m",)}
+
+
+def test_new_people_are_numbered_and_their_rows_counted(policy: Path, folder: Path) -> None:
+    text = policy.read_text(encoding="utf-8").replace(
+        'patient = "person"', 'patient = { role = "person", numbered = true }'
+    )
+    policy.write_text(text, encoding="utf-8")
+    try:
+        record = release(policy)
+    except PromiseBroken as error:  # chance, as above
+        record = error.record or {}
+    (table,) = record["tables"]
+    (promise,) = (one for one in table["promises"] if one["name"] == "rows_of_people")
+    assert (promise["measured"], promise["passed"]) == (0, True)
+    assert {one["name"]: one["treatment"] for one in table["columns"]}["patient"].endswith("number of a new person")
+    if record["outcome"] == "released":
+        rows = duckdb.sql(f"FROM '{folder / 'release.parquet'}'")
+        assert rows.columns == ["patient", "age", "sex", "diagnosis"]
+        people = rows.aggregate("patient, count(*) AS size, count(DISTINCT sex) AS sexes").fetchall()
+        assert {size for _, size, _ in people} == {2}
+        assert {sexes for _, _, sexes in people} == {1}
+    policy.write_text(text.replace('"synthesize"', '"svd_swap"').replace("k = 5", ""), encoding="utf-8")
+    with pytest.raises(PolicyError, match=r"columns.patient: numbered is for the person of a table"):
+        release(policy)
+
+
+def test_numbers_of_rows_that_few_people_have_are_counted(database: duckdb.DuckDBPyConnection) -> None:
+    """Twelve people of one row, six of two, two of three, one of nine, who counts as the fifth of most rows does."""
+    con, sizes = database.cursor(), [1] * 12 + [2] * 6 + [3] * 2 + [9]
+    columns = {"patient": Column(role="person", numbered=True)}
+    table = SimpleNamespace(person="patient", columns=columns, method=SimpleNamespace(k=5))
+    for name, rows in (("held", sizes), ("good", [1, 2, 2]), ("bad", [1, 2, 3, 9])):
+        values = [whose for whose, size in enumerate(rows) for _ in range(size)]
+        con.execute(f"CREATE OR REPLACE TABLE {name} AS SELECT unnest({values}) AS patient").fetchall()
+    for shown, expected in (("good", 0), ("bad", 2)):
+        promise = promises._rows_of_people(con, table, promises.Tables("held", shown, shown, None, {}))
+        assert promise.measured == expected
+        assert promise.passed == (expected == 0)
 
 
 def test_what_a_bad_release_shows_is_found(database: duckdb.DuckDBPyConnection) -> None:

@@ -18,9 +18,10 @@ from hypothesis import strategies as st
 
 from duckanon._bridge.sql import opened_files
 from duckanon._core.common import journal
+from duckanon._core.common.outbox import lock_path
 from duckanon.cli import main as cli
 from duckanon.job import FileProblem, JobError, check, policy_file, release, run
-from duckanon.job.places import originals, places
+from duckanon.job.places import Originals, originals, places
 from tests.job.conftest import PEOPLE, POLICY, changed
 from tests.profiles import dear
 
@@ -178,6 +179,21 @@ def test_an_original_that_comes_into_the_targets_place_meanwhile_stays(
     assert after["release.csv"] == before["people.csv"]
     assert after["release.csv.record.json"] == before["release.csv.record.json"]
     assert not list(people.glob(".*"))
+
+
+def test_a_new_file_with_the_number_of_one_that_is_gone_is_another(tmp_path: Path) -> None:
+    """A policy that was replaced while its job began left its number to the lock of the job, which was refused."""
+    policy, target = tmp_path / "policy.toml", tmp_path / "release.csv"
+    policy.write_text("k = 10")
+    read, lock = Originals([target], [policy]), lock_path(target)
+    os.replace(policy, lock)
+    with pytest.raises(FileProblem, match="must not use it as its lock"):  # the file that was read, moved
+        read.add([])
+    lock.write_text("")  # the same number, and nothing else in common: so looks a new file
+    read.add([])
+    os.link(lock, policy)
+    with pytest.raises(FileProblem, match="must not use it as its lock"):  # by the name that was read, too
+        read.add([])
 
 
 def test_stars_in_a_query_are_no_files(people: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 import duckanon
 from duckanon.cli.main import main
+from duckanon.job.readback import Shape
 from tests.job.conftest import POLICY
 
 LINKED = POLICY.replace('patient = "person"', 'patient = { role = "person", pseudonym = true }').replace(
@@ -46,6 +47,7 @@ def test_every_number_of_a_release_without_people_is_confirmed(
         "sha256": "confirmed",
         "rows": "confirmed",
         "dropped columns": "confirmed",
+        "labels": "confirmed",
         "k": "confirmed",
         "l of diagnosis": "confirmed",
         "t of diagnosis": "confirmed",
@@ -90,6 +92,38 @@ def test_a_file_that_was_changed_is_found_out(folder: Path, capsys: pytest.Captu
         "l of diagnosis",
         "t of diagnosis",
     }
+
+
+def test_finer_labels_are_found_out_where_every_promise_is_kept(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Somebody who has the original splits a label between enough people; the record is theirs, the hash too."""
+    file = released(folder, WITHOUT_PERSON, "release.csv")
+    written = json.loads(Path(f"{file}.record.json").read_text(encoding="utf-8"))
+    labels = written["tables"][0]["output"]["labels"]
+    counts = [f"(SELECT count(*) FROM (SELECT DISTINCT {name} FROM '{file}'))" for name in ("age", "sex")]
+    assert labels == dict(zip(("age", "sex"), *duckdb.sql(f"SELECT {', '.join(counts)}").fetchall(), strict=True))
+    written["tables"][0]["output"] |= {"sha256": None}
+    written["tables"][0]["promises"] = []
+    (folder / "theirs.json").write_text(json.dumps(written), encoding="utf-8")
+    assert verified(capsys, file, f"--record={folder}/theirs.json")[1]["labels"] == "confirmed"
+    finer = "CASE WHEN row_number() OVER () // 2 % 2 = 0 THEN 'a' ELSE 'b' END AS sex"
+    duckdb.sql(f"COPY (SELECT * REPLACE (sex::VARCHAR || {finer}) FROM '{file}') TO '{folder}/finer.csv'")
+    assert main(["verify", f"{folder}/finer.csv", f"--record={folder}/theirs.json"]) == 1
+    assert f"labels: DIFFERS: sex {2 * labels['sex']}, recorded as {labels['sex']}." in capsys.readouterr().out
+
+
+def test_an_interval_of_two_columns_is_one_label() -> None:
+    expressions = {name: name for name in ("a_hi_lo", "a_hi_hi", "b", "c_lo")}
+    form = Shape(
+        "csv",
+        False,
+        "t",
+        expressions,
+        {"a_hi": "STRUCT(lo INTEGER, hi INTEGER)", "b": "", "c_lo": ""},
+        list(expressions),
+    )
+    assert form.labels == {"a_hi": ["a_hi_lo", "a_hi_hi"], "b": ["b"], "c_lo": ["c_lo"]}
 
 
 def test_a_record_without_the_original_will_do(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,6 +19,7 @@ from scipy.stats import ks_2samp
 import duckanon
 from duckanon import spectral
 from duckanon._methods.synthesize.sequence_order import Lengths, Sequences, personal_columns
+from duckanon._methods.synthesize.transitions import drawn_transitions, transition_factors
 from duckanon.cli import statements
 from duckanon.cli.demo_command import FILES
 from tests.profiles import dear
@@ -202,6 +203,29 @@ def test_rows_are_told_apart_by_position_length_and_the_row_before() -> None:
     ]
 
 
+def test_transitions_are_those_of_the_table_where_trees_tell_none_apart() -> None:
+    """One leaf for all: factors give every transition its share, but for those of fewer than three people."""
+    random = np.random.default_rng(3)
+    people = np.repeat(np.arange(2000), 2)
+    last = random.choice(3, 4000, p=[0.5, 0.3, 0.2])
+    own = np.where(random.random(4000) < 0.2, last, random.choice(3, 4000, p=[0.6, 0.3, 0.1]))
+    last[:2], own[:2] = 3, 2  # one person
+    shares = np.bincount(own)[None] / 4000
+    leaves = np.zeros(4000, np.int64)
+    factors = transition_factors(last, own, people, leaves, shares, 10, random)
+    assert factors[3].tolist() == [1.0, 1.0, 1.0]
+    cells = last  # one leaf, and what the last row was
+    drawn = drawn_transitions(shares * factors, cells, last, random)
+    for one in range(3):
+        before, after = (np.bincount(rows[last == one], minlength=3) for rows in (own, drawn))
+        assert np.abs(before - after).max() <= 1
+    few = [
+        drawn_transitions(np.array([[0.6, 0.4]]), np.zeros(1, np.int64), np.zeros(1, np.int64), random)[0]
+        for _ in range(400)
+    ]
+    assert 0.3 < np.mean(few) < 0.5  # not what is most likely, every time
+
+
 def test_numbers_of_rows_stand_for_three_people_or_nobody() -> None:
     lengths = np.repeat([1, 2, 3, 5, 6, 9], [30, 2, 12, 1, 9, 4])
     found = Lengths.of(lengths, 10)
@@ -364,7 +388,10 @@ def test_visits_of_the_demo() -> None:
     for name in ("numbers", "gaps"):
         assert ks_2samp(found[0][name], found[1][name]).statistic <= 0.02, name
     moves = [Counter(one["moves"]) for one in found]
-    assert max(abs(moves[0][one] / moves[0].total() - moves[1][one] / moves[1].total()) for one in moves[0]) <= 0.02
+    leaving = [Counter(last for last, _ in one.elements()) for one in moves]
+    for last, own in moves[0]:  # of those who come from a department
+        shares = [one[last, own] / of[last] for one, of in zip(moves, leaving, strict=True)]
+        assert abs(shares[0] - shares[1]) <= 0.02
 
 
 def measured(con: duckdb.DuckDBPyConnection, table: str) -> dict[str, list]:

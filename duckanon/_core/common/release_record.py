@@ -38,6 +38,7 @@ class OutputEntry(TypedDict):
     rows: int
     people: int | None
     sha256: str | None
+    labels: NotRequired[dict[str, int]]  # of each quasi-identifier, in the file
 
 
 class SuppressedEntry(TypedDict):
@@ -71,8 +72,9 @@ class PlanEntry(TypedDict):
 class CohortsEntry(TypedDict):
     """Who waits, whose record is that of an earlier release, and how far counts by class are from the table's.
 
-    Times are counted in releases. `count_error` is the mean, over the classes of at least k people, of the difference
-    between released and true people as a share of the true ones.
+    Times are counted in releases. People who are `coarser` have labels coarser than the plan's, those who are `pooled`
+    none at all. `count_error` is the mean, over the classes of at least k people, of the difference between released
+    and true people as a share of the true ones.
     """
 
     people: int
@@ -82,6 +84,7 @@ class CohortsEntry(TypedDict):
     stale: int
     mean_stale: float
     longest_stale: int
+    coarser: int
     pooled: int
     erased: int
     count_error: float

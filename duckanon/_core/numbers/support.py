@@ -110,7 +110,7 @@ def column_support(
     quartiles = [side.at(-(-total // 4)) for side in sides]
     far = _FAR * (quartiles[1] - quartiles[0])
     is_far = not is_shared[0] and low < quartiles[0] - far, not is_shared[1] and high > quartiles[1] + far
-    return Support(grid, *_rounded(grid, low, high, middle, is_shared), is_shared, is_far)
+    return Support(grid, *_rounded(grid, (low, high), inner, middle, is_shared), is_shared, is_far)
 
 
 class _Side(NamedTuple):
@@ -170,9 +170,13 @@ def _deviations(share: float) -> float:
     return -NormalDist().inv_cdf(share)
 
 
-def _rounded(grid: Grid, low: float, high: float, middle: float, is_shared: tuple[bool, bool]) -> tuple[float, float]:
-    """Round ends outward that are nobody's shared value."""
-    least, median, largest = (grid.whole(np.array([number])) for number in (low, middle, high))
-    ends = grid.outward(least, largest, ((median - least) / _STEPS, (largest - median) / _STEPS))
-    rounded = [float(grid.values(end)[0]) for end in ends]
-    return low if is_shared[0] else rounded[0], high if is_shared[1] else rounded[1]
+def _rounded(
+    grid: Grid, ends: tuple[float, float], inner: list[float], middle: float, is_shared: tuple[bool, bool]
+) -> tuple[float, float]:
+    """Round ends outward that are nobody's shared value, never to a unit within the values that they were set by."""
+    least, median, largest = (grid.whole(np.array([number])) for number in (ends[0], middle, ends[1]))
+    least = least - (grid.values(least) > inner[0])
+    largest = largest + (grid.values(largest) < inner[1])
+    outward = grid.outward(least, largest, ((median - least) / _STEPS, (largest - median) / _STEPS))
+    rounded = [float(grid.values(end)[0]) for end in outward]
+    return ends[0] if is_shared[0] else rounded[0], ends[1] if is_shared[1] else rounded[1]

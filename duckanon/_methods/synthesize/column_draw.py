@@ -93,11 +93,13 @@ class ColumnDraw:
         elif lookup is not None and self._is_known(lookup):
             drawn = self.table.looked_up(lookup, self.parts)
         else:
-            shares, cells = self._choice_cells(index)
-            drawn = drawn_choices(shares, cells, self._wanted(index, shares, cells), self.random)
+            drawn = self._drawn_choices(index, *self._choice_cells(index))
         drawn = self._continued(index, drawn, self.parts.codes)
         self.parts.codes[index] = drawn
         self._learner.predictors.add_choice(codes, drawn, column.choices)
+
+    def _drawn_choices(self, index: int, shares: Floats, cells: Ints) -> Ints:
+        return drawn_choices(shares, cells, self._wanted(index, shares, cells), self.random)
 
     def _wanted(self, index: int, shares: Floats, cells: Ints) -> Ints:
         """Return how often each choice is to be drawn: in the shares of the table."""

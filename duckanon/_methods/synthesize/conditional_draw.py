@@ -11,8 +11,9 @@ from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.progress import Tell, silent
 from duckanon._methods.synthesize.coded_table import Parts
 from duckanon._methods.synthesize.implication_rules import Rows
-from duckanon._methods.synthesize.orthogonal import apportioned
+from duckanon._methods.synthesize.leaf_draws import rounded_by_chance
 from duckanon._methods.synthesize.sequential_draw import SequentialDraw
+from duckanon._methods.synthesize.transitions import drawn_transitions, transition_factors
 
 _AGAIN = 4  # draws of a number that differs from the last one: of three whole numbers, one in a hundred is left
 
@@ -30,12 +31,15 @@ class ConditionalDraw(SequentialDraw):
         highest: The largest number that each new row may have, by column.
         same: For columns that stay as they were in some rows: the given column that says in which, and the given one
             that has what they were.
+        last: For columns whose choices follow those of the last row as often as in the table: the given column that has
+            these.
     """
 
     given: Parts = field(default_factory=lambda: Parts({}, {}, {}))
     quantiles: Mapping[int, Callable[[Floats], Ints]] = field(default_factory=dict)
     highest: Mapping[int, Floats] = field(default_factory=dict)
     same: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    last: Mapping[int, int] = field(default_factory=dict)
     ranks_are_even = False
 
     def run(self, tell: Tell = silent) -> Parts:
@@ -49,9 +53,41 @@ class ConditionalDraw(SequentialDraw):
                 self._predict_by(index)
         return super().run(tell)
 
+    def _choice_cells(self, index: int) -> tuple[Floats, Ints]:
+        shares, cells = super()._choice_cells(index)
+        if index not in self.last:
+            return shares, cells
+        factors = self._factors(index)
+        names, cells = np.unique(cells * len(factors) + self._last_choices(index), return_inverse=True)
+        return shares[names // len(factors)] * factors[names % len(factors)], cells
+
+    def _factors(self, index: int) -> Floats:
+        """Return the factors of transitions, which are computed once for all rows drawn from the same trees."""
+        factors = self._learner.factors
+        if index not in factors:
+            assert self.table.people is not None  # of whom some have several rows
+            key, codes = ("choice", index), self.original.codes
+            shares = self._learner.shares(
+                key, codes[index], self.table.columns[index].choices, np.arange(len(self.rows))
+            )
+            leaves, whose = self._learner.grown[key].leaves, self.table.people[self.rows]
+            last = codes[self.last[index]]
+            factors[index] = transition_factors(last, codes[index], whose, leaves, shares, self.table.k, self.random)
+        return factors[index]
+
+    def _last_choices(self, index: int) -> Ints:
+        """Return the choices that new rows follow; those that nobody learnt from has made count as the first."""
+        last = self.parts.codes[self.last[index]]
+        return np.where(last < len(self._factors(index)), last, 0)
+
+    def _drawn_choices(self, index: int, shares: Floats, cells: Ints) -> Ints:
+        if index not in self.last:
+            return super()._drawn_choices(index, shares, cells)
+        return drawn_transitions(shares, cells, self._last_choices(index), self.random)
+
     def _wanted(self, index: int, shares: Floats, cells: Ints) -> Ints:
         sizes = np.bincount(cells, minlength=len(shares))
-        return apportioned(sizes @ (shares / shares.sum(axis=1, keepdims=True)), self.count)
+        return rounded_by_chance(sizes @ (shares / shares.sum(axis=1, keepdims=True)), self.count, self.random)
 
     def _continued(self, index: int, drawn: Ints, parts: dict[int, Ints]) -> Ints:
         if index not in self.same:

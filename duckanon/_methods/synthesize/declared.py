@@ -73,8 +73,8 @@ SYNTHESIZE = Release(
         _BY.without("large", "spark"),
         shared.PERSON.having(
             meaning="The column that identifies people, released as new numbers: `k` and `leaf` then count different "
-            "people, and people with several rows get several. `duckanon.large`, Spark and jobs release no such "
-            "column. NULL: every row is another person"
+            "people, and people with several rows get several. In a policy, the role of the column says "
+            "whether it is released; Spark draws rows, and releases no such column. NULL: every row is another person"
         ),
         Parameter(
             "order_by",
@@ -82,7 +82,7 @@ SYNTHESIZE = Release(
             "A column of `cols` that orders the rows of a person. NULL: the first date or timestamp that differs "
             "between rows of a person; without one, rows have no order",
             None,
-        ).without("large", "spark", "policy"),
+        ).without("spark"),
         _KEEP_OUT,
         shared.SPECIAL,
         shared.CATEGORIES.having(

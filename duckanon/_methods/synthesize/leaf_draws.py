@@ -84,6 +84,16 @@ def noisy(counts: Ints, k: int, random: np.random.Generator) -> Ints:
     return np.where(is_few, np.maximum(counts + noise, 1), counts)
 
 
+def rounded_by_chance(expected: Floats | Ints, total: int, random: np.random.Generator) -> Ints:
+    """Round expected counts up or down so that they add up to a total, each on average what is expected.
+
+    The nearest whole numbers would give a few rows what is most likely, every time.
+    """
+    ends = np.floor(np.cumsum(expected) * (total / expected.sum()) + random.random()).astype(np.int64)
+    ends[-1] = total
+    return np.asarray(np.diff(np.minimum(ends, total), prepend=0))
+
+
 def _move_surplus(counts: Ints, shares: Floats, wanted: Ints, random: np.random.Generator) -> None:
     """Move rows, in place, from choices drawn too often to those drawn too seldom, within cells that have both."""
     for _ in range(_MOVING_ROUNDS):

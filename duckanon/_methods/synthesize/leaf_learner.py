@@ -40,6 +40,7 @@ class LeafLearner:
         random: Where chance comes from.
         grown: The trees that were grown.
         ranks: The ranks of people's numbers, by column.
+        factors: Those of transitions, by column.
         predictors: The columns drawn so far.
         root: The shares of choices in the whole table, where these rows are a part of it.
     """
@@ -49,6 +50,7 @@ class LeafLearner:
     random: np.random.Generator
     grown: dict[tuple[str, int], Grown] = field(default_factory=dict)
     ranks: dict[int, Floats] = field(default_factory=dict)
+    factors: dict[int, Floats] = field(default_factory=dict)
     predictors: Predictors = field(default_factory=Predictors)
     root: Floats | None = None
 

@@ -13,13 +13,15 @@ from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._core.common.people import people_in
 from duckanon._core.encoding.arrow import is_moment
 from duckanon._core.encoding.parts import ColumnParts
+from duckanon._methods.releasable.safe_numbers import SafeNumbers
 from duckanon._methods.synthesize.sequence_columns import SequenceColumns, between, ranked, taken
 from duckanon._methods.synthesize.sequence_order import Lengths, capped
 from duckanon._methods.synthesize.stages import Cells, Stage, StageColumn
+from duckanon._methods.synthesize.transitions import MOST_CHOICES
 
 _MOST_COUNTED = 12  # rows before and after, in which trees tell positions apart
 _SEEN, _MOST_SEEN = 3, 8  # how often a choice was made before is counted up to so many, for columns of so few choices
-_STAYS, _FEW_CHOICES = 0.1, 16  # the share of rows in which a column stays as it was; of fewer choices, trees tell
+_STAYS = 0.1  # the share of rows in which a column of many choices stays as it was; of few, transitions tell
 _TRIES = 5  # at a row that breaks no rule, whose date need not be moved, before a history ends or a date is moved
 
 
@@ -80,7 +82,9 @@ class NextRows:
             order = table.columns[table.order].array
             gap = between("gap", order.take(rows.before), order.take(rows.later), self._whose, table.reading)
             everybody = np.arange(len(rows.later))
-            self._numbers = None if gap.regular is None else ranked(gap, self._whose, table.k, everybody)
+            self._numbers = None
+            if gap.regular is not None:
+                self._numbers = ranked(SafeNumbers.of(gap, self._whose, table.k), everybody)
             self._gap_parts = gap
             column = StageColumn("gap", gap, gap, self._whose, self._numbers)
             self._gap = Stage(given, [column], self._whose, leaf, table.k, derived, random)
@@ -91,7 +95,8 @@ class NextRows:
         drawn = [self._column("own", index, rows.later) for index in table.events]
         same = {f"own {index}": (part.name, f"last {index}") for index, part in stays.items()}
         given += columns
-        self._row = Stage(given, drawn, self._whose, leaf, table.k, derived, random, same) if drawn else None
+        last = {f"own {index}": f"last {index}" for index in table.events if self._is_followed(index)}
+        self._row = Stage(given, drawn, self._whose, leaf, table.k, derived, random, same, last) if drawn else None
 
     @property
     def least(self) -> dict[str, int]:
@@ -101,7 +106,7 @@ class NextRows:
     def _stays(self, index: int) -> ColumnParts | None:
         """Tell in which rows a number, or a choice between many, is the same as in the last row, if in many."""
         column, rows = self._table.columns[index], self._table.sequences
-        if column.regular is None and column.choices <= _FEW_CHOICES:
+        if column.regular is None and column.choices <= MOST_CHOICES:
             return None
         is_same = column.codes[rows.later] == column.codes[rows.before]
         if column.regular is not None:
@@ -112,11 +117,16 @@ class NextRows:
             return None
         return capped(f"same {index}", is_same.astype(np.int64), 1)
 
+    def _is_followed(self, index: int) -> bool:
+        """Tell whether it is counted which choices of a column follow which."""
+        column = self._table.columns[index]
+        return column.regular is None and 2 <= column.choices <= MOST_CHOICES
+
     def _column(self, kind: str, index: int, rows: Ints) -> StageColumn:
         table = self._table
-        whole = table.columns[index]
-        name = f"{kind} {whole.name}"
-        return StageColumn(f"{kind} {index}", taken(whole, rows, name), whole, table.people, table.numbers.get(index))
+        column = table.columns[index]
+        part = taken(column, rows, f"{kind} {column.name}")
+        return StageColumn(f"{kind} {index}", part, *table.whole_of(index), table.numbers.get(index))
 
     def _given(self) -> Iterator[StageColumn]:
         table, rows = self._table, self._table.sequences

@@ -72,24 +72,28 @@ def people_with_rows(
     groups = groups_of(_of_people(labels, sequences), len(sequences.lengths))
     refuse_few_people(groups, None, reading.k, drawing.keep_out)
     columns = SequenceColumns.of(table, people, reading, sequences, personal, next(iter(ordering), None))
-    usual = is_usual(columns.columns)
-    if np.count_nonzero(~usual) > MOST_UNUSUAL * len(usual):
-        usual[:] = True
     tell(0.02)
-    with one_thread():  # as one row a person
-        draw = SequenceDraw(columns, Options(drawing.leaf, drawing.derived), usual, random)
+    draw = sequence_draw(columns, drawing, random)
     tell(0.1)
     rows = table.num_rows if drawing.rows is None else drawing.rows
     total = max(1, round(rows * len(sequences.lengths) / table.num_rows))
     counts = apportioned(shown_sizes(groups, None, drawing.keep_out, random), total)
     made, whose = [], []
     for number, (group, count) in enumerate(zip(groups, counts.tolist(), strict=True)):
-        used = without_some(group, None, drawing.keep_out, random)
         share = within(tell, 0.1 + 0.9 * number / len(groups), 0.1 + 0.9 * (number + 1) / len(groups))
-        new = draw.draw(number, used, count, share)
+        new = draw.draw(number, without_some(group, None, drawing.keep_out, random), count, share)
         whose.append(new.person + int(counts[:number].sum()))
         made.append(labelled(pa.table(new.arrays, schema=table.schema), labels, int(sequences.firsts[group[0]])))
     return Drawn(pa.concat_tables(made), np.concatenate(whose), columns.released, draw.least)
+
+
+def sequence_draw(columns: SequenceColumns, drawing: Drawing, random: np.random.Generator) -> SequenceDraw:
+    """Learn how people and their rows are drawn."""
+    usual = is_usual(columns.columns)
+    if np.count_nonzero(~usual) > MOST_UNUSUAL * len(usual):
+        usual[:] = True
+    with one_thread():  # as one row a person
+        return SequenceDraw(columns, Options(drawing.leaf, drawing.derived), usual, random)
 
 
 def _of_people(labels: pa.Table, sequences: Sequences) -> pa.Table:

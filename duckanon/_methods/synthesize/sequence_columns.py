@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,14 @@ from duckanon._methods.synthesize.sequence_order import Sequences
 from duckanon._methods.synthesize.table_groups import with_digits
 
 
+class WholeColumn(NamedTuple):
+    """A column of a table that is drawn in parts: in small, with its people, and its numbers."""
+
+    column: ColumnParts
+    people: Ints | None
+    numbers: SafeNumbers | None
+
+
 @dataclass(frozen=True)
 class SequenceColumns:
     """The columns of a table whose rows follow each other.
@@ -34,6 +43,7 @@ class SequenceColumns:
         order: The column that orders rows; None where rows have no order, or one that is not counted.
         dates: The columns that are drawn as the time between, as they are in the table.
         learnt: The rows that are learnt from.
+        whole: The columns of the table that these are a part of; none where they are all of it.
     """
 
     columns: Sequence[ColumnParts]
@@ -45,6 +55,7 @@ class SequenceColumns:
     order: int | None
     dates: dict[int, ColumnParts]
     learnt: Ints
+    whole: Mapping[int, WholeColumn] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -55,28 +66,27 @@ class SequenceColumns:
         sequences: Sequences,
         personal: Sequence[str],
         order: str | None,
+        split: Mapping[str, ColumnParts] | None = None,
+        whole_columns: Mapping[str, WholeColumn] | None = None,
     ) -> SequenceColumns:
-        """Split the columns of a table, numbers that order rows and the dates beside them apart."""
+        """Split the columns of a table, numbers that order rows and the dates beside them apart.
+
+        Of a part of a table, `split` are its columns, as the whole table's are split, and `whole_columns` these.
+        """
         names = table.column_names
         arrays = {name: cleaned(whole(table.column(name))) for name in names}
-        is_ordered = order is not None and is_moment(arrays[order].type)
-        order = order if order is not None and kind_of(order, arrays[order].type) == "exact" else None
-        beside = [
-            name
-            for name in names
-            if is_ordered and name not in personal and name != order and arrays[name].type == arrays[order or name].type
-        ]
+        order, beside = order_and_dates(table.schema, personal, order)
         plain = [name for name in names if name not in beside and name != order]
-        parts = {one.name: one for one in split_columns(table.select(plain), people, reading)}
+        parts = dict(split or {one.name: one for one in split_columns(table.select(plain), people, reading)})
         dates = {}
-        if order is not None:
-            parts[order] = number_parts(order, arrays[order], people, reading, np.zeros(0))
-        for name in beside:
-            assert order is not None
-            parts[name] = between(name, arrays[order], arrays[name], people, reading)
-            dates[names.index(name)] = number_parts(name, arrays[name], people, reading, np.zeros(0))
+        for name in [] if order is None else [order, *beside]:
+            if split is None:
+                parts[name] = number_parts(name, arrays[name], people, reading, np.zeros(0))
+            if name != order:
+                dates[names.index(name)] = parts[name]
+                parts[name] = between(name, arrays[order or name], arrays[name], people, reading)
         return cls(
-            [with_digits(parts[name]) for name in names],
+            [with_digits(parts[name]) if split is None or name in beside else parts[name] for name in names],
             people,
             reading,
             sequences,
@@ -85,6 +95,7 @@ class SequenceColumns:
             None if order is None else names.index(order),
             dates,
             sequences.learnt,
+            {names.index(name): one for name, one in (whole_columns or {}).items()},
         )
 
     @property
@@ -95,16 +106,31 @@ class SequenceColumns:
     @cached_property
     def numbers(self) -> dict[int, SafeNumbers]:
         """The numbers of the columns, ranked among the rows that are learnt from."""
-        return {
-            index: ranked(column, self.people, self.k, self.learnt)
-            for index, column in enumerate(self.columns)
-            if column.regular is not None
-        }
+        found = {}
+        for index, column in enumerate(self.columns):
+            known = self._whole_numbers(index, column) if index not in self.dates else None
+            if column.regular is not None:
+                found[index] = ranked(known or SafeNumbers.of(column, self.people, self.k), self.learnt)
+        return found
 
     @cached_property
     def date_numbers(self) -> dict[int, SafeNumbers]:
         """Those of the dates that are drawn as the time between."""
-        return {index: SafeNumbers.of(column, self.people, self.k) for index, column in self.dates.items()}
+        return {
+            index: self._whole_numbers(index, column) or SafeNumbers.of(column, self.people, self.k)
+            for index, column in self.dates.items()
+        }
+
+    def _whole_numbers(self, index: int, column: ColumnParts) -> SafeNumbers | None:
+        """Return the numbers of a column of the table that these are a part of, if it has any."""
+        known = self.whole[index].numbers if index in self.whole else None
+        return None if known is None else known.for_rows(column)
+
+    def whole_of(self, index: int) -> tuple[ColumnParts, Ints | None]:
+        """Return a column of the whole table with its people; what lies between dates is that of these rows."""
+        if index in self.whole and index not in self.dates:
+            return self.whole[index].column, self.whole[index].people
+        return self.columns[index], self.people
 
     @property
     def released(self) -> list[ColumnParts]:
@@ -141,16 +167,30 @@ class SequenceColumns:
         return found
 
 
+def order_and_dates(schema: pa.Schema, personal: Sequence[str], order: str | None) -> tuple[str | None, list[str]]:
+    """Return the column that orders rows, if its steps are counted, and the dates that are drawn as the time after it.
+
+    Args:
+        schema: That of the table.
+        personal: The columns of people.
+        order: The column that orders rows; None for none.
+    """
+    if order is None:
+        return None, []
+    kind = schema.field(order).type
+    others = [one.name for one in schema if one.name not in personal and one.name != order and one.type == kind]
+    return order if kind_of(order, kind) == "exact" else None, others if is_moment(kind) else []
+
+
 def taken(column: ColumnParts, rows: Ints, name: str | None = None) -> ColumnParts:
     """Return some rows of a column."""
     return replace(column, name=name or column.name, codes=column.codes[rows], array=column.array.take(pa.array(rows)))
 
 
-def ranked(column: ColumnParts, people: Ints, k: int, rows: Ints) -> SafeNumbers:
-    """Learn the numbers of a column, and rank them among some rows."""
-    found = SafeNumbers.of(column, people, k)
-    held = rows[found.is_regular[rows]]
-    return replace(found, ordered=np.sort(found.places[held])) if len(held) else found
+def ranked(numbers: SafeNumbers, rows: Ints) -> SafeNumbers:
+    """Rank the numbers of a column among some rows."""
+    held = rows[numbers.is_regular[rows]]
+    return replace(numbers, ordered=np.sort(numbers.places[held])) if len(held) else numbers
 
 
 def between(name: str, start: pa.Array, end: pa.Array, people: Ints, reading: Reading) -> ColumnParts:

@@ -128,9 +128,8 @@ class SequenceDraw:
 
     def _first(self, kind: str, index: int) -> StageColumn:
         table = self._table
-        whole = table.columns[index]
-        part = taken(whole, table.sequences.firsts)
-        return StageColumn(f"{kind} {index}", part, whole, table.people, table.numbers.get(index))
+        part = taken(table.columns[index], table.sequences.firsts)
+        return StageColumn(f"{kind} {index}", part, *table.whole_of(index), table.numbers.get(index))
 
     def _computed(self) -> list[int]:
         """Return the columns that are computed from others, of which no rule is looked for."""

@@ -57,8 +57,9 @@ class Stage:
         derived: str,
         random: np.random.Generator,
         same: Mapping[str, tuple[str, str]] | None = None,
+        last: Mapping[str, str] | None = None,
     ) -> None:
-        """Find out what follows from what, and which rules hold."""
+        """Find out what follows from what, and which rules hold; `same` and `last` are those of `ConditionalDraw`."""
         self._columns = [*given, *drawn]
         self._drawn = range(len(given), len(self._columns))
         self._given = range(len(given))
@@ -66,6 +67,7 @@ class Stage:
         self._same = {
             self._place[key]: (self._place[of], self._place[last]) for key, (of, last) in (same or {}).items()
         }
+        self._last = {self._place[key]: self._place[of] for key, of in (last or {}).items()}
         self._leaf, self._random = leaf, random
         parts = [one.part for one in self._columns]
         offsets = found_offsets(parts, people, k, FEWEST - 1, self._given) if derived == "auto" else []
@@ -136,6 +138,7 @@ class Stage:
                 quantiles={place[key]: one for key, one in quantiles.items() if key in place},
                 highest={place[key]: one for key, one in highest.items() if key in place},
                 same=self._same,
+                last=self._last,
             )
         else:
             draw = SequentialDraw(self.table, rows, count, self._leaf, self._rules, self._random)

@@ -21,7 +21,7 @@ from duckanon._methods.synthesize.equal_numbers import found_equal
 from duckanon._methods.synthesize.few_valued import MOST_UNUSUAL, is_few_valued, is_usual
 from duckanon._methods.synthesize.implication_rules import Implications
 from duckanon._methods.synthesize.implications import found_implications
-from duckanon._methods.synthesize.leaf_draws import FEWEST, noisy
+from duckanon._methods.synthesize.leaf_draws import FEWEST, noisy, rounded_by_chance
 from duckanon._methods.synthesize.redrawing import Redrawing
 from duckanon._methods.synthesize.sequential_draw import SequentialDraw
 
@@ -53,11 +53,11 @@ def whole_redrawing(
     """Fit what is drawn and what is computed on a sample, with the numbers that the whole table may give away."""
     offsets = found_offsets(columns, people, k, FEWEST - 1) if derived == "auto" else []
     redrawing = Redrawing.of(columns, people, k, derived, random, whole, offsets=offsets)
-    numbers = {index: _with_usual(one, *whole[index]) for index, one in redrawing.numbers.items()}
+    numbers = {index: with_usual(one, *whole[index]) for index, one in redrawing.numbers.items()}
     return replace(redrawing, numbers=numbers)
 
 
-def _with_usual(numbers: SafeNumbers, whole: ColumnParts, people: Ints | None) -> SafeNumbers:
+def with_usual(numbers: SafeNumbers, whole: ColumnParts, people: Ints | None) -> SafeNumbers:
     """Add places that k people of the table share, and those at even levels, for parts where fewer than k have any."""
     everybody = numbers.for_rows(whole)
     places = everybody.at_ranks(np.arange(_LEVELS, dtype=np.float64), np.arange(len(whole.codes)), people)
@@ -168,8 +168,5 @@ class _PartDraw(SequentialDraw):
         self._learner.root = None
 
     def _wanted(self, index: int, shares: Floats, cells: Ints) -> Ints:
-        """Return how often each choice is to be drawn; what a part has too little of is rounded by chance."""
-        counts = self.whole_counts[index]
-        ends = np.cumsum(counts) * (self.count / counts.sum()) + self.random.random()
-        ends[-1] = self.count + ends[-1] % 1.0
-        return np.asarray(np.diff(np.floor(ends).astype(np.int64), prepend=0))
+        """Return how often each choice is to be drawn."""
+        return rounded_by_chance(self.whole_counts[index], self.count, self.random)
