@@ -189,11 +189,6 @@ class Table(Part):
     plan: Annotated[str, Field(min_length=1)] | None = None  # of this table, where the policy has several
 
     @property
-    def first_hierarchies(self) -> dict[str, str]:
-        """The first file of each column's hierarchies, and the only one unless the table is aggregate."""
-        return {column: paths[0] for column, paths in self.hierarchies.items()}
-
-    @property
     def is_linked(self) -> bool:
         """Whether its rows are events of people, released together with those of other tables."""
         return self.method.name == RELEASE_LINKED.name
