@@ -30,6 +30,7 @@ from duckanon._bridge.waiting import FOR_EVERY_ROW, Owner
 from duckanon._core.common import progress
 from duckanon._core.common.declare import ColumnReport, Release, Report, Scalar
 from duckanon._core.common.imports import imported
+from duckanon._core.common.memory import give_back
 from duckanon._core.common.rules import IN_SQL
 from duckanon._core.common.threads import for_cells
 
@@ -62,6 +63,8 @@ def release_function(declared: Release, parcels: Parcels, tasks: Tasks) -> Arrow
             released = algorithm(on_the_way if declared.hands_over else on_the_way.pop(), **options)
             tables = [released.read_all() if isinstance(released, pa.RecordBatchReader) else released]
         del released
+        if declared.hands_over:
+            give_back()  # before the lists and then the query's own copies of them are made
         return pack(tables, declared.coded)
 
     return _begun_once(tasks, f"anon.{declared.name}", len(declared.tables), release)
@@ -188,12 +191,12 @@ def _redeemed(parcels: Parcels, tickets: list[int] | None) -> Any:
 
 
 def _taken(algorithm: Callable[..., Any], declared: Release | Report, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of an algorithm; columns, hierarchies and ``tell`` only where it has a parameter for them.
+    """Return the arguments of an algorithm; columns and ``tell`` only where it has a parameter for them.
 
-    The query has chosen the columns and read the labels by then. Any other option that it forgets is an error.
+    The query has chosen the columns by then. Any other option that it forgets is an error.
     """
     own = inspect.signature(algorithm).parameters
-    optional = {*declared.columns, "tell", *(["hierarchies"] if declared.reads_labels else [])}
+    optional = {*declared.columns, "tell"}
     given = declared.arguments(options) | {"tell": progress.at}
     return {name: value for name, value in given.items() if name in own or name not in optional}
 

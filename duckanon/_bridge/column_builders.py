@@ -15,6 +15,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+POOL = pa.system_memory_pool()
+"""Of the C library: Arrow's own pool keeps, for each thread of a scan, what another thread has freed."""
 MOST_BYTES = 2**31 - 1
 """A column of texts that takes more is refused: so many bytes are what Arrow's offsets can tell."""
 
@@ -106,7 +108,7 @@ class _OtherColumn:
 
     def _join(self) -> None:
         if self._small:
-            self._large.append(pa.concat_arrays(self._small))
+            self._large.append(pa.concat_arrays(self._small, POOL))
             self._small, self._small_bytes = [], 0
 
 

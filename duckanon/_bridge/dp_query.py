@@ -174,7 +174,7 @@ def _shape(given: Options, asked: list[Aggregate]) -> str:
     columns = _names(given)
     for one in asked:
         kind = "BIGINT" if one.kind in ("count", "rows") else "DOUBLE"
-        columns += [f"NULL::{kind} AS {sql.name(one.name)}", f"NULL::DOUBLE AS {sql.name(f'{one.name}_error')}"]
+        columns += [f"NULL::{kind} AS {sql.name(one.name)}", f"NULL::DOUBLE AS {sql.name(one.error_name)}"]
     return f"_duckanon_shape AS (SELECT {', '.join(columns)} FROM _duckanon_chosen LIMIT 0)"
 
 

@@ -110,7 +110,7 @@ _immune = functools.lru_cache(maxsize=256)(qualified)
 def _release_query(declared: Release, given: Options) -> str:
     """Write a release that changes every column it takes."""
     tables = _tables(declared)
-    run = _run(declared, *_tickets(tables, given), options=_options(declared, given, _labels(declared, given)))
+    run = _run(declared, *_tickets(tables, given), options=_options(declared, given, _hierarchies(given)))
     unpack = f"anon.{declared.unpacked_by or '_unpack'}"
     steps, shape, columns = _steps(declared, tables, given), _step(tables[0]), _columns(given, declared.columns)
     if declared.numbered and given[declared.numbered]:
@@ -127,13 +127,8 @@ def _release_query(declared: Release, given: Options) -> str:
 def _report_query(declared: Report, given: Options) -> str:
     """Write a report, whose rows come as one list of structs."""
     tables = _tables(declared)
-    run = _run(declared, *_tickets(tables, given), options=_options(declared, given, _labels(declared, given)))
+    run = _run(declared, *_tickets(tables, given), options=_options(declared, given, _hierarchies(given)))
     return f"{_steps(declared, tables, given)} SELECT unnest({run}, max_depth := 2)"
-
-
-def _labels(declared: Release | Report, given: Options) -> dict[str, str]:
-    caller, columns = f"anon.{declared.name}", _columns(given, declared.columns)
-    return {"meanings": sql.label_meanings(caller, given, columns)} if declared.reads_labels else {}
 
 
 def _column_query(declared: ColumnReport, given: Options) -> str:
@@ -147,7 +142,7 @@ def _column_query(declared: ColumnReport, given: Options) -> str:
 
 def _class_query(declared: Release, given: Options) -> str:
     """Write a release that puts people into classes: some columns are changed, others released as they are."""
-    tables, more = [declared.flat[0]], {}
+    tables, more = [declared.flat[0]], _hierarchies(given)
     cols, person = sql.literal(given["cols"]), sql.literal(given.get("person"))
     kept = _columns(given, ("keep", "by"))
     unpack = declared.unpacked_by(given) if callable(declared.unpacked_by) else declared.unpacked_by
@@ -161,8 +156,6 @@ def _class_query(declared: Release, given: Options) -> str:
         )
         more["refused"] = f"(SELECT sentence FROM {refused})"
         more["keep"] = "(SELECT list(column_name) FROM anon._columns('\"_duckanon_kept\"'))"
-    if given.get("hierarchies"):
-        more["hierarchies"] = _hierarchies(given["hierarchies"])
     is_ordered = declared.orders_rows and (kept or _columns(given, ("person", "sensitive")))
     run = _run(declared, *_tickets(tables, given, 0 if is_ordered else None), options=_options(declared, given, more))
     further = "".join(f", {sql.literal(given[name])}" for name in declared.unpack_options)
@@ -242,15 +235,17 @@ def _options(declared: Declaration, given: Options, more: dict[str, str] | None 
     return "{" + ", ".join(f"{sql.literal(name)}: {text}" for name, text in fields.items()) + "}"
 
 
-def _hierarchies(tables: Options) -> str:
-    """Write the rows of all hierarchies as one list: column_name (lower case), leaf, level, label."""
+def _hierarchies(given: Options) -> dict[str, str]:
+    """Write the rows of all hierarchies that are given as one list: column_name (lower case), leaf, level, label."""
+    tables = given.get("hierarchies") or {}
     each = " UNION ALL ".join(
         f"FROM anon._hierarchy({sql.literal(column.lower())}, {sql.literal(table)})" for column, table in tables.items()
     )
-    return (
+    rows = (
         "(SELECT list({'column_name': column_name, 'leaf': labels[1], 'level': place - 1, 'label': labels[place]}) "
         f"FROM (SELECT *, unnest(range(1, 1 + len(labels))) AS place FROM ({each})))"
     )
+    return {"hierarchies": rows} if tables else {}
 
 
 def _value(scalar: pa.Scalar) -> Any:

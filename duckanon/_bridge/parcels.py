@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from duckanon._bridge import column_builders
 from duckanon._bridge.column_builders import plain
@@ -110,10 +111,12 @@ class TableBuilder:
     def table(self) -> pa.Table:
         """Return the table, in the order of the keys where there are any; afterwards the builder is empty."""
         self._sort_into_columns()
-        table = pa.table([column.finish() for column in self._columns], names=self._names)
-        if self._keys is None:
-            return table
-        return table.take(pa.array(np.argsort(self._keys.finish().to_numpy(), kind="stable")))
+        columns = [column.finish() for column in self._columns]
+        if self._keys is not None:
+            order = pa.array(np.argsort(self._keys.finish().to_numpy(), kind="stable"))
+            for place in range(len(columns)):  # one by one: there is never a second copy of all of them
+                columns[place] = pc.take(columns[place], order, memory_pool=column_builders.POOL)
+        return pa.table(columns, names=self._names)
 
     def _is_long(self) -> bool:
         return self._block_bytes > column_builders.MOST_BYTES // 16
@@ -122,7 +125,7 @@ class TableBuilder:
         """Hand several blocks at once to the columns: one by one, the calls would cost more than the copying."""
         if self._blocks:
             # Long ones go one by one: together they may be too long for Arrow.
-            blocks = self._blocks if self._is_long() else [pa.concat_arrays(self._blocks)]
+            blocks = self._blocks if self._is_long() else [pa.concat_arrays(self._blocks, column_builders.POOL)]
             self._blocks, self._block_bytes = [], 0
             for rows in blocks:
                 for index, column in enumerate(self._columns):

@@ -65,19 +65,6 @@ def _from_text(fields: dict[str, Any]) -> Any:
     return fields
 
 
-def label_meanings(caller: str, given: Mapping[str, Any], columns: Sequence[str]) -> str:
-    """Write how the labels of a release are read (``anon._label_meanings``), or those of several by their names."""
-
-    def of(released: str) -> str:
-        arguments = (caller, given["original"], released, columns, given["hierarchies"])
-        return f"anon._label_meanings({', '.join(map(literal, arguments))})"
-
-    if "releases" not in given:
-        return of(given["released"])
-    each = [f"{{'release': {literal(name)}, 'meanings': {of(table)}}}" for name, table in given["releases"].items()]
-    return f"[{', '.join(each)}]"
-
-
 def stacked_rows(
     tables: Mapping[str, str] | Sequence[str], chosen: Callable[[str], str], has_same_columns: bool = False
 ) -> str:

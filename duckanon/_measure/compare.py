@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from duckanon._core.common.codes import encode
 from duckanon._core.common.declare import report
 from duckanon._core.encoding.aligned import Coding, encoded
 from duckanon._core.privacy.reference_test import smallest_class
+from duckanon._measure.coarse.label_meanings import HierarchyRows
 from duckanon._measure.coarse.tables import RELEASE, Judged, judged, rows_of
 from duckanon._measure.declared import COMPARE_RELEASES
 from duckanon._measure.privacy_measures import privacy_tests
@@ -28,13 +29,13 @@ def compare_releases(
     original: pa.Table | None,
     stacked: pa.Table | None,
     reference: pa.Table | None,
-    meanings: Sequence[Mapping[str, Any]],
+    hierarchies: HierarchyRows,
     max_rows: int,
     coding: Coding,
     seed: int | None,
     tell: Callable[[float], None],
 ) -> pa.Table:
-    """Measure releases of a table, which come stacked (`rows_of`), with the ``meanings`` of each by ``release``."""
+    """Measure releases of a table, which come stacked (`rows_of`)."""
     random = generator(seed)
     if stacked is None:
         raise ValueError("the released tables have no rows; give some that have.")
@@ -45,12 +46,11 @@ def compare_releases(
     names = pc.unique(stacked[RELEASE]).to_pylist()
     rows: list[tuple[Any, ...]] = []
     others: dict[str, float] = {}
-    labels = {row["release"]: row["meanings"] for row in meanings}
     for index, name in enumerate(sorted(names)):
         whole = rows_of(stacked, name)
         class_size = _class_size(everybody, whole)
         release = _drawn(whole, max_rows, random)
-        read = judged(original, release, labels.get(name), reference=reference)
+        read = judged(original, release, hierarchies, whole=(everybody, whole), reference=reference)
         first, other = read.original, read.others[0]
         if other is not None and not others:
             others = _statistics(Judged(first, other, [None], {}, {}), coding, random)

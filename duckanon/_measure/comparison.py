@@ -33,6 +33,5 @@ def comparison(
         parameters=(*PAIR, *parameters),
         schema=pa.schema(schema),
         tables=("original", "released", *others),
-        reads_labels=True,
         **declared,
     )

@@ -25,7 +25,8 @@ from duckanon._core.privacy.close_copies import Amounts
 from duckanon._core.privacy.rare_values import ColumnCodes
 from duckanon._core.privacy.shifts import PrivacyTest
 from duckanon._measure.attacks import inference, matching, singling_cells, singling_out
-from duckanon._measure.coarse.tables import RELEASE, Judged, MeaningRows, judged, linked, matrices, rows_of
+from duckanon._measure.coarse.label_meanings import HierarchyRows
+from duckanon._measure.coarse.tables import RELEASE, Judged, judged, linked, matrices, rows_of
 from duckanon._measure.declared import PRIVACY_TEST
 from duckanon._measure.released_values import column_codes, with_digits_of
 
@@ -40,7 +41,7 @@ def prediction_risk(
     original: pa.Table,
     released: pa.Table | None,
     *,
-    meanings: MeaningRows,
+    hierarchies: HierarchyRows,
     weights: Mapping[str, float] | None,
     k: int,
     sample: int | None,
@@ -50,7 +51,7 @@ def prediction_risk(
 ) -> pa.Table:
     """Return the originals looked at, each with its distance, ambiguity and uncertainties."""
     random = generator(seed)
-    read = judged(original, released, meanings)
+    read = judged(original, released, hierarchies)
     coded = matrices(read, coding)
     tables, rows = coded.values, coded.values.original
     looked_at = np.arange(len(rows)) if sample is None else np.sort(random.permutation(len(rows))[:sample])
@@ -92,7 +93,7 @@ def privacy_test(
     holdout: pa.Table | None,
     stacked: pa.Table | None,
     *,
-    meanings: MeaningRows,
+    hierarchies: HierarchyRows,
     k: int,
     sample: int | None,
     coding: Coding,
@@ -101,10 +102,10 @@ def privacy_test(
 ) -> pa.Table:
     """Test a release against a sample of other people; `stacked` are more releases of the same people."""
     random = generator(seed)
-    read = judged(original, released, meanings, reference=reference, holdout=holdout)
+    read = judged(original, released, hierarchies, reference=reference, holdout=holdout)
     draws = []
     for name in [] if stacked is None else sorted(pc.unique(stacked[RELEASE]).to_pylist()):
-        coded = matrices(judged(original, rows_of(stacked, name), meanings), coding)
+        coded = matrices(judged(original, rows_of(stacked, name), hierarchies), coding)
         draws.append((coded.values.released, coded.variances))
     looked_at = max(20, min(read.original.num_rows, _SAMPLED)) if sample is None else sample
     tests = privacy_tests(read, coding, random, k=k, sample=looked_at, draws=draws, tell=tell)
@@ -186,7 +187,7 @@ def linkage_risk(
     released: pa.Table | None,
     control: pa.Table | None,
     *,
-    meanings: MeaningRows,
+    hierarchies: HierarchyRows,
     known_cols: list[str],
     secret_cols: list[str],
     attacks: int,
@@ -196,7 +197,7 @@ def linkage_risk(
 ) -> pa.Table:
     """Guess secret columns from known ones by way of the release; known ones may be left out, secrets never are."""
     random = generator(seed)
-    read = judged(original, released, meanings, control=control)
+    read = judged(original, released, hierarchies, control=control)
     tables, groups = linked(read, secret_cols, replace(coding, derived="off"), random)
     if coding.derived == "auto":
         known = read.original.select([groups[name.lower()][0] for name in known_cols])
@@ -236,14 +237,14 @@ def singling_out_risk(
     released: pa.Table | None,
     control: pa.Table | None,
     *,
-    meanings: MeaningRows,
+    hierarchies: HierarchyRows,
     attacks: int,
     predicate_columns: int,
     seed: int | None,
 ) -> pa.Table:
     """Single out people by predicates made from the release."""
     random = generator(seed)
-    read = judged(original, released, meanings, control=control)
+    read = judged(original, released, hierarchies, control=control)
     if read.coarse:
         return singling_cells.singling_out_risk(
             read.plain(read.original),

@@ -17,17 +17,18 @@ import numpy as np
 
 from duckanon._bridge import sql
 from duckanon._core.account.entries import Entry, hashed, joined, places
-from duckanon._core.account.joint import ABSENT, JointCounts
+from duckanon._core.account.groups import ABSENT
+from duckanon._core.account.joint import JointCounts
 from duckanon._core.account.releases import Releases
 from duckanon._core.account.storage import HASH_SIZE, Account, AccountError
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Ints
 from duckanon._core.common.release_record import AccountEntry
-from duckanon.job import account_entries, keys
+from duckanon.job import account_entries, keys, readback, warehouse
 from duckanon.job.account_entries import CodedTable
 from duckanon.job.errors import FileProblem
 from duckanon.job.keys import Secret
-from duckanon.job.policy import Table
+from duckanon.job.policy import Table, is_server
 from duckanon.job.policy_file import PolicyFile
 from duckanon.job.promises import Promise
 from duckanon.job.table_result import TableResult
@@ -56,11 +57,11 @@ class JobAccount:
     def __init__(self, account: Account, file: PolicyFile, key: Secret | None) -> None:
         self.account = account
         self.releases = Releases(account)
-        self.cohorts: CohortState | None = None
+        self.cohorts: dict[str, CohortState] = {}  # of tables in cohorts
+        self.entries: dict[str, Entry] = {}  # of tables that this run has released so far
         self._file = file
         self._key = key
         self._latest = self.releases.latest()
-        self._entries: list[Entry] = []
 
     def has(self, mark: str) -> bool:
         """Tell whether a run that was killed had entered its release."""
@@ -70,16 +71,15 @@ class JobAccount:
     def count(self, con: sql.Connection, made: Mapping[str, TableResult]) -> AccountEntry:
         """Count all releases together with those of this run, and add the joint promises to these."""
         with problems():
-            if self.cohorts is None:
+            if not self.cohorts:
                 self._latest = self.releases.latest()
-            self._entries = [
-                self._entry(con, name, one) for name, one in made.items() if one.table.method.makes_classes
-            ]
-            last = deque(self.releases.joint(self._entries), maxlen=1)
+            for name, one in made.items():
+                self.add(con, name, one)
+            last = deque(self.releases.joint([*self.entries.values()]), maxlen=1)
             counts = last[0][1] if last else JointCounts.of_nobody(0)
             for one in made.values():
-                self._refuse_unknown_distances(one.table, counts)
-            count = len(self.releases.listed()) + len(self._entries)
+                self._refuse_unknown_values(one.table, counts)
+            count = len(self.releases.listed()) + len(self.entries)
         for one in made.values():
             one.promises += list(_promised(one, counts, count))
         assert self._file.policy.account is not None
@@ -93,7 +93,13 @@ class JobAccount:
     def commit(self, mark: str) -> None:
         """Enter what was counted."""
         with problems():
-            self.releases.enter(self._entries, mark, self._latest)
+            self.releases.enter([*self.entries.values()], mark, self._latest)
+
+    def add(self, con: sql.Connection, name: str, made: TableResult) -> None:
+        """Remember a table that was released: what is decided after it counts it."""
+        if made.table.method.makes_classes and name not in self.entries:
+            with problems():
+                self.entries[name] = self._entry(con, name, made)
 
     def entry(self, name: str, table: Table, read: CodedTable, people: bytes, sha256: str | None = None) -> Entry:
         """Return the entry of a table that was read, given the keyed hashes of its people."""
@@ -109,18 +115,40 @@ class JobAccount:
             classes=read.classes,
             values=values,
             counts=counts,
+            sets=read.sets_of_values() if is_pseudonym or self._has_cohorts_of_tables else {},
             labels=read.labels,
         )
 
-    def hash_people(self, names: Sequence[str]) -> bytes:
+    @property
+    def _has_cohorts_of_tables(self) -> bool:
+        """Whether several tables are released in cohorts, for whose people one table tells of another."""
+        return self._file.policy.cohorts is not None and len(self._file.policy.tables) > 1
+
+    def released_names(self, con: sql.Connection, table: Table, names: Sequence[str]) -> list[str]:
+        """Return what the release calls people: as they are, or by their pseudonyms."""
+        if not (self._key and table.columns[table.person or ""].is_pseudonym):
+            return list(names)
+        given = {"names": list(names), "key": self._key.reveal()}
+        query = "SELECT anon.pseudonym(name, $key) FROM (SELECT unnest($names::VARCHAR[]) AS name)"
+        return [str(row[0]) for row in con.execute(query, given).fetchall()]
+
+    def hash_people(self, table: str, names: Sequence[str]) -> bytes:
         """Return the keyed hashes of people; those whom the table does not name have theirs already."""
-        aliases = self.cohorts.aliases if self.cohorts else {}
+        aliases = self.cohorts[table].aliases if table in self.cohorts else {}
         if not aliases:
             return hashed(self.account, "person", names, progress.check)
         return b"".join(aliases.get(name) or self.account.keyed("person", name) for name in names)
 
-    def _refuse_unknown_distances(self, table: Table, counts: JointCounts) -> None:
-        for column in table.named("sensitive") if table.promises.joint_t is not None else ():
+    def _refuse_unknown_values(self, table: Table, counts: JointCounts) -> None:
+        promises = table.promises
+        is_followed = bool(table.person) and table.columns[table.person or ""].is_pseudonym
+        for column in table.named("sensitive") if promises.joint_l is not None or promises.joint_t is not None else ():
+            if is_followed and self.releases.cannot_follow(column.lower()):
+                raise AccountError(
+                    f"{self.account.path}: joint_l and joint_t of {column} cannot be counted, since an earlier version "
+                    "of duckanon entered releases with pseudonyms without whose values they are; begin a new account."
+                )
+        for column in table.named("sensitive") if promises.joint_t is not None else ():
             left = counts.left.get(column.lower())
             if left is not None and left.whole is None:
                 raise AccountError(
@@ -133,8 +161,12 @@ class JobAccount:
         read = account_entries.read(
             con, self.account, counted, table.person or "", made.form.classes, table.named("sensitive")
         )
-        entry = self.entry(name, table, read, self.hash_people(read.names), made.entry["output"]["sha256"])
-        return entry if self.cohorts is None else _with_state(entry, self.cohorts, read.who)
+        entry = self.entry(name, table, read, self.hash_people(name, read.names), made.entry["output"]["sha256"])
+        if name not in self.cohorts:
+            return entry
+        is_on_server = is_server(table.target.path) and entry.sha256 is not None
+        order = warehouse.places_in_order(con, readback.written_rows(made.tables.released)) if is_on_server else None
+        return _with_state(entry, self.cohorts[name], read.who if order is None else read.who[order])
 
 
 def _with_state(entry: Entry, state: CohortState, owners: Ints) -> Entry:
@@ -143,11 +175,13 @@ def _with_state(entry: Entry, state: CohortState, owners: Ints) -> Entry:
     classes = np.full(len(people) // HASH_SIZE, ABSENT)
     classes[: len(entry.classes)] = entry.classes
     place = places(people, state.people)
+    missing = len(classes) - len(entry.classes)
+    sets = {column: np.append(of_people, np.full(missing, ABSENT)) for column, of_people in entry.sets.items()}
     numbers = {}
     for name, of_people in state.numbers.items():
         numbers[name] = np.zeros(len(classes), np.int64)
         numbers[name][place] = of_people
-    return replace(entry, people=people, classes=classes, state=numbers, owners=owners)
+    return replace(entry, people=people, classes=classes, sets=sets, state=numbers, owners=owners)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,10 +11,14 @@ import pyarrow as pa
 
 from duckanon._bridge import sql
 from duckanon._core.account.entries import hashed
-from duckanon._core.account.joint import classes_of_people, people_by_value, row_classes, unique
+from duckanon._core.account.groups import unique
+from duckanon._core.account.joint import classes_of_people, people_by_value, row_classes
 from duckanon._core.account.storage import HASH_SIZE, Account
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Ints
+
+Labels = tuple[str | None, ...]
+"""The labels of a row, one of each quasi-identifier."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +42,7 @@ class CodedTable:
         names: The people, as the table names them.
         who: Of each row, the place of its person.
         classes: Of each person, the class: the set of the labels of their rows.
+        rows: Of each class, the labels of its rows.
         labels: The keyed hash of each class's labels.
         values: The sensitive columns.
     """
@@ -45,8 +50,14 @@ class CodedTable:
     names: list[str]
     who: Ints
     classes: Ints
+    rows: list[list[Labels]]
     labels: bytes
     values: Mapping[str, Values]
+
+    def sets_of_values(self) -> dict[str, Ints]:
+        """Return by column a number for the set of each person's values."""
+        count = len(self.names)
+        return {column: classes_of_people(self.who, values.codes, count) for column, values in self.values.items()}
 
     def values_of_classes(self) -> tuple[dict[str, tuple[Ints, bytes]], dict[str, Ints]]:
         """Return by column the different pairs of class and value's hash, and by column the people of each pair."""
@@ -71,12 +82,13 @@ def read(
     who, names = _coded(found["whose"])
     of_rows = row_classes(found.select([f"class {place}" for place in range(len(classes))]))
     of_people = classes_of_people(who, of_rows, len(names))
-    labels = _labels(account, found, len(classes), of_rows, of_people[who])
+    label_rows = _label_rows(found, len(classes), of_rows, of_people[who])
+    labels = b"".join(labels_hash(account, rows) for rows in label_rows)
     values = {}
     for place, column in enumerate(sensitive):
         codes, different = _coded(found[f"sensitive {place}"])
         values[column.lower()] = Values(codes, hashed(account, kind_of(column), different, progress.check))
-    return CodedTable([str(name) for name in names], who, of_people, labels, values)
+    return CodedTable([str(name) for name in names], who, of_people, label_rows, labels, values)
 
 
 def read_values(con: sql.Connection, account: Account, rows: str, sensitive: Sequence[str]) -> dict[str, Values]:
@@ -94,9 +106,10 @@ def kind_of(column: str) -> str:
     return f"value of {column.lower()}"
 
 
-def unknown_labels(account: Account, columns: int) -> bytes:
-    """Return the keyed hash of the class whose labels are all unknown."""
-    return _labels_hash(account, [account.keyed("label", json.dumps([None] * columns))])
+def labels_hash(account: Account, rows: Collection[Labels]) -> bytes:
+    """Return the keyed hash of a class of people, given the labels of their rows."""
+    hashes = (account.keyed("label", json.dumps(list(row))) for row in set(rows))
+    return account.keyed("labels", b"".join(sorted(hashes)))
 
 
 def _coded(column: pa.ChunkedArray) -> tuple[Ints, list[str | None]]:
@@ -104,19 +117,14 @@ def _coded(column: pa.ChunkedArray) -> tuple[Ints, list[str | None]]:
     return coded.indices.to_numpy(zero_copy_only=False).astype(np.int64), coded.dictionary.to_pylist()
 
 
-def _labels(account: Account, table: pa.Table, columns: int, of_rows: Ints, of_people: Ints) -> bytes:
-    """Return the keyed hash of the labels of each class of people, given both classes of each row."""
+def _label_rows(table: pa.Table, columns: int, of_rows: Ints, of_people: Ints) -> list[list[Labels]]:
+    """Return the labels of the rows of each class of people, given both classes of each row."""
     width = int(of_rows.max(initial=0)) + 1
     firsts = np.zeros(width, np.int64)
     firsts[of_rows[::-1]] = np.arange(len(of_rows))[::-1]
+    if not len(of_rows):
+        return []
     texts = table.select([f"class {place}" for place in range(columns)]).take(pa.array(firsts)).to_pylist()
-    hashes = [account.keyed("label", json.dumps(list(row.values()))) for row in texts] if len(of_rows) else []
     found = unique(of_people * width + of_rows)
     starts = np.flatnonzero(np.diff(found // width, prepend=-1))
-    return b"".join(
-        _labels_hash(account, [hashes[place % width] for place in members]) for members in np.split(found, starts)[1:]
-    )
-
-
-def _labels_hash(account: Account, hashes: list[bytes]) -> bytes:
-    return account.keyed("labels", b"".join(sorted(hashes)))
+    return [[tuple(texts[place % width].values()) for place in members] for members in np.split(found, starts)[1:]]

@@ -24,9 +24,12 @@ def check(file: PolicyFile) -> None:
     for table_name, table in file.policy.tables.items():
         for check_one in (_check_source, _check_people, _check_roles, _check_promises, _check_names, linked_faults):
             found += [file.wrong(table_name, *fault) for fault in islice(check_one(table), 1)]
-        if file.policy.plan and (table.method.name != "generalize" or len(file.policy.tables) > 1):
-            text = "a plan can be saved for one table with method generalize only."
+        if file.policy.plan_of(table_name) and table.method.name != "generalize":
+            text = "a plan can be saved for tables with method generalize only."
             found.append(file.wrong(table_name, ("method",), text))
+        if file.policy.plan and len(file.policy.tables) > 1:
+            text = "plan is for a policy of one table; give each table a plan of its own."
+            found.append(file.wrong(table_name, ("plan",), text))
         found += [file.wrong(table_name, *fault) for fault in islice(_check_account(file, table), 1)]
         keyed = [name for name, one in table.columns.items() if one.is_pseudonym or one.shift_days]
         if aggregates.is_keyed(table) and file.policy.key is None:
@@ -150,7 +153,7 @@ def _check_promises(table: Table) -> Iterator[Fault]:
         yield (("method", "nulls"), 'method.nulls must be "value" where people are counted.')
     if promises.k is None:
         yield (("promises",), f"promises.k must say how many people every class of {method} has.")
-    for promise in ("l", "t") if not table.is_linked else ():
+    for promise in ("l", "t"):
         if getattr(promises, promise) is not None and not table.named("sensitive"):
             yield (("promises", promise), f"promises.{promise} needs a column with the role sensitive.")
 
@@ -159,6 +162,8 @@ def _check_account(file: PolicyFile, table: Table) -> Iterator[Fault]:
     promises = table.promises
     for promise in ("joint_k", "joint_l", "joint_t"):
         if getattr(promises, promise) is None:
+            continue
+        if table.method.makes_cells:  # whose own check refuses it
             continue
         if not table.method.makes_classes:
             text = f"promises.{promise} cannot be counted for {table.method.name}, whose records are new."
@@ -177,16 +182,10 @@ def _check_account(file: PolicyFile, table: Table) -> Iterator[Fault]:
 def _check_cohorts(file: PolicyFile, table: Table) -> Iterator[Fault]:
     if file.policy.account is None:
         yield ((), "cohorts are kept in an account; add [account] with path and key.")
-    if file.policy.plan is None:
+    if file.policy.plan is None and table.plan is None:
         yield ((), "cohorts need a plan, so that classes stay the same; add plan, the name of a Parquet file.")
     if table.promises.joint_k is None:
         yield (("promises",), "promises.joint_k must say how many people of a cohort enter and leave together.")
-    if table.person and table.columns[table.person].pseudonym:
-        text = f"columns.{table.person}: cohorts release no pseudonym of the person, who may be gone."
-        yield (("columns", table.person), text)
-    if format_of(table.target.path) not in ("parquet", "duckdb"):
-        text = "target.path must be a Parquet or DuckDB file for cohorts, which read the last release again."
-        yield (("target", "path"), text)
 
 
 def _check_names(table: Table) -> Iterator[Fault]:
@@ -199,6 +198,10 @@ def _check_names(table: Table) -> Iterator[Fault]:
     if table.hierarchies and table.method.name not in ("generalize", "recode", "release_linked", "protect_table"):
         text = "hierarchies are for generalize, recode, release_linked and protect_table, not for "
         yield (("hierarchies",), f"{text}{table.method.name}.")
+    for column_name, files in table.hierarchies.items():
+        if len(files) > 1 and not table.method.makes_cells:
+            text = f"hierarchies.{column_name} must be one file for {table.method.name}; a list is for protect_table."
+            yield (("hierarchies", column_name), text)
     by = set(getattr(table.method, "by", None) or ())
     if by and by == set(protected) and not table.method.makes_cells:
         yield (("method", "by"), "method.by must leave a column to protect.")

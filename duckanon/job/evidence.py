@@ -70,14 +70,16 @@ def _parts(con: sql.Connection, file: PolicyFile, where: Places, run: Record) ->
     yield "versions.json", _json({"python": platform.python_version(), **versions})
     yield "verify.txt", _verified(con, where, run).encode()
     found = {
-        f"{name}.{column}": _hierarchy(con, file.place(path))
+        f"{name}.{column}" + (f".{number}" if number > 1 else ""): _hierarchy(con, file.place(path))
         for name, table in file.policy.tables.items()
-        for column, path in table.hierarchies.items()
+        for column, paths in table.hierarchies.items()
+        for number, path in enumerate(paths, 1)
     }
     if found:
         yield "hierarchies.json", _json(found)
-    if where.plan and where.plan.is_file():
-        yield "plan.json", _json(_plan(con, where.plan))
+    plans = {name: _plan(con, path) for name, path in where.plans.items() if path.is_file()}
+    if plans:
+        yield "plan.json", _json(plans if len(file.policy.tables) > 1 else next(iter(plans.values())))
 
 
 def _verified(con: sql.Connection, where: Places, run: Record) -> str:

@@ -26,14 +26,12 @@ def linked_faults(table: Table) -> Iterator[tuple[tuple[str, ...], str]]:
     for column in table.named("pseudonym"):
         text = "links rows in a way that known_events does not count; its role must be identifier or drop."
         yield (("columns", column), f"columns.{column}: a pseudonym beside the person's {text}")
-    for promise in ("linked_k", "l", "t"):
-        if getattr(table.promises, promise) is not None:
-            other = "max_confidence" if promise != "linked_k" else "known_events"
-            text = f"promises.{promise} is not for release_linked; promise {other}"
-            yield (
-                ("promises", promise),
-                f"{text}{', or give it under another table' if other == 'known_events' else ''}.",
-            )
+    if table.promises.linked_k is not None:
+        text = "promises.linked_k is not for release_linked; promise known_events, or give it under another table."
+        yield (("promises", "linked_k"), text)
+    if table.promises.l is not None and (table.promises.l_kind != "distinct" or table.promises.l % 1):
+        text = 'promises.l must be a whole number, and l_kind "distinct", for release_linked.'
+        yield (("promises", "l"), text)
     if table.promises.max_confidence is not None and not table.named("sensitive"):
         yield (("promises", "max_confidence"), "promises.max_confidence needs a column with the role sensitive.")
     for column in class_columns(table):
@@ -95,12 +93,12 @@ def _shared_columns(file: PolicyFile, joined: dict[str, Table]) -> Iterator[Poli
 
 
 def _shared_hierarchies(file: PolicyFile, events: dict[str, Table]) -> Iterator[PolicyError]:
-    trees: dict[str, tuple[str, str | None]] = {}
+    trees: dict[str, tuple[str, list[str] | None]] = {}
     for name, table in events.items():
-        own = {column.lower(): path for column, path in table.hierarchies.items()}
+        own = {column.lower(): paths for column, paths in table.hierarchies.items()}
         for column in table.named("quasi_identifier"):
-            first, path = trees.setdefault(column.lower(), (name, own.get(column.lower())))
-            if path != own.get(column.lower()):
+            first, paths = trees.setdefault(column.lower(), (name, own.get(column.lower())))
+            if paths != own.get(column.lower()):
                 text = f"hierarchies.{column} must be the same in {name} and {first}, which both have the column."
                 yield file.wrong(name, ("hierarchies", column), text)
 

@@ -17,6 +17,8 @@ WHOSE, CLASS = "duckanon_whose", "duckanon_class"
 _PEOPLE = "linked_people_counted"
 _ATTACKED = 400
 """People whom the simulated attacker looks for."""
+_FREQUENT = 100
+"""Labels of a class, the most frequent ones, of which one that a person does not have may be known."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class LinkedTables:
 
     def __init__(self, con: sql.Connection, parts: Sequence[LinkedPart]) -> None:
         self._con = con
+        self._learned: dict[str, dict[str, float]] = {}
         self.events = [part for part in parts if part.known is not None]
         self._people = [part for part in parts if part.known is None]
         for number, part in enumerate(self.events):
@@ -79,13 +82,20 @@ class LinkedTables:
 
     def smallest(self) -> int:
         """Return the smallest number of people who hold a choice of known events."""
-        return int(self._counted("coalesce(min(k), 0)"))
+        return int(self._counted("coalesce(min(k), 0)")[0])
 
-    def confidence(self, column: str) -> float:
-        """Return the largest share of one sensitive value among the people who hold a choice."""
-        return float(self._counted("coalesce(max(confidence), 0)", column))
+    def learned(self, column: str) -> dict[str, float]:
+        """Return what the people who hold a choice tell about a sensitive column, by the names of the promises.
 
-    def _counted(self, what: str, sensitive: str | None = None) -> float:
+        Nobody holds any where there are no people: then nothing is told, and no promise of values is kept.
+        """
+        if column not in self._learned:
+            counted = "coalesce(max(confidence), 0), coalesce(min(l), 0), coalesce(max(t), 1)"
+            share, values, distance = self._counted(counted, column)
+            self._learned[column] = {"max_confidence": share, "l": values, "t": distance}
+        return self._learned[column]
+
+    def _counted(self, what: str, sensitive: str | None = None) -> tuple[float, ...]:
         views = {self._view(number): part.known for number, part in enumerate(self.events)}
         given: dict[str, object] = {}
         for number, part in enumerate(self._people):  # where a person's values stand, of which no event is known
@@ -102,11 +112,11 @@ class LinkedTables:
             given["sensitive"] = sensitive
         cols = list(dict.fromkeys(column for part in self.events for column in part.columns))
         listed = "".join(f", {sql.name(name)} := {sql.literal(value)}" for name, value in given.items())
-        found: float = sql.one(
+        found: tuple[float, ...] = sql.one(
             self._con,
             f"SELECT {what} FROM anon.known_events({sql.literal(list(views))}, {sql.literal(WHOSE)}, "
             f"{sql.literal(cols)}, known := {sql.literal(views)}{listed})",
-        )[0]
+        )
         return found
 
     def exposure(self, k: int) -> list[ExposureEntry]:
@@ -130,11 +140,10 @@ class LinkedTables:
         return list(self._exposures(k))
 
     def _exposures(self, k: int) -> Iterator[ExposureEntry]:
-        asked = {f"{self.known + 1} events": (self.known + 1, "true")}
-        also = "shown.total = chosen.total"
-        asked[f"{self.known} event{'s' if self.known > 1 else ''} and the number of all rows"] = (self.known, also)
-        for knows, (size, condition) in asked.items():
-            yield self._attack(knows, size, condition, k)
+        some = f"{self.known} event{'s' if self.known > 1 else ''}"
+        yield self._attack(f"{self.known + 1} events", self.known + 1, k)
+        yield self._attack(f"{some} and the number of all rows", self.known, k, "shown.total = chosen.total")
+        yield self._attack(f"{some} and one that the person does not have", self.known, k, is_absent_known=True)
         yield self._share(
             "the whole record",
             "SELECT count(*) AS candidates, count(*) AS people FROM (SELECT class, "
@@ -143,8 +152,22 @@ class LinkedTables:
             k,
         )
 
-    def _attack(self, knows: str, size: int, condition: str, k: int) -> ExposureEntry:
-        """Let somebody who knows some events of a person, chosen at random, look for people who have them all."""
+    def _attack(
+        self, knows: str, size: int, k: int, condition: str = "true", *, is_absent_known: bool = False
+    ) -> ExposureEntry:
+        """Let somebody who knows some events of a person, chosen at random, look for people who have them all.
+
+        Where an absent event is known, it is the one that most people of the class have and this one has not.
+        """
+        absent = (
+            ", frequent AS (SELECT class, label, row_number() OVER (PARTITION BY class ORDER BY count(*) DESC NULLS "
+            "LAST, label ASC NULLS LAST) AS place FROM linked_shown GROUP BY class, label "
+            f"QUALIFY place <= {_FREQUENT}), "
+            "lacking AS (SELECT person, arg_min(label, place) AS label FROM (SELECT DISTINCT person, class "
+            "FROM chosen) JOIN frequent USING (class) ANTI JOIN linked_shown USING (person, label) GROUP BY person), "
+            "left_over AS (FROM found SEMI JOIN lacking USING (person) ANTI JOIN (SELECT lacking.person, shown.person "
+            "AS candidate FROM lacking JOIN linked_shown AS shown USING (label)) AS others USING (person, candidate))"
+        )
         return self._share(
             knows,
             "WITH attacked AS (SELECT person FROM linked_shown GROUP BY person "
@@ -155,10 +178,12 @@ class LinkedTables:
             "(PARTITION BY person ORDER BY hash(person, label, place) ASC NULLS LAST, label ASC NULLS LAST) AS number "
             f"FROM single) WHERE number <= {size} GROUP BY ALL), "
             "asked AS (SELECT *, count(*) OVER (PARTITION BY person) AS labels FROM chosen), "
-            "found AS (SELECT chosen.person, any_value(chosen.labels) AS labels, count(*) AS fitting FROM asked "
-            "AS chosen JOIN linked_shown AS shown ON chosen.label = shown.label AND chosen.class = shown.class "
-            f"AND shown.times >= chosen.times AND {condition} GROUP BY chosen.person, shown.person) "
-            "SELECT count(*) AS candidates, 1 AS people FROM found WHERE fitting = labels GROUP BY person",
+            "found AS (SELECT chosen.person, shown.person AS candidate, any_value(chosen.labels) AS labels, "
+            "count(*) AS fitting FROM asked AS chosen JOIN linked_shown AS shown ON chosen.label = shown.label "
+            f"AND chosen.class = shown.class AND shown.times >= chosen.times AND {condition} "
+            f"GROUP BY chosen.person, shown.person){absent if is_absent_known else ''} "
+            "SELECT count(*) AS candidates, 1 AS people "
+            f"FROM {'left_over' if is_absent_known else 'found'} WHERE fitting = labels GROUP BY person",
             k,
         )
 

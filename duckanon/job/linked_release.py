@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from duckanon._bridge import sql
@@ -88,15 +88,25 @@ def _call(tables: Mapping[str, Table], events: Mapping[str, Tables], names: Mapp
         given["counts"] = counts
     trees = {column: name for one in events.values() for column, name in one.hierarchies.items()}
     given |= {"hierarchies": trees} if trees else {}
-    sensitive = [column for table in tables.values() for column in table.named("sensitive")]
-    limits = [table.promises.max_confidence for table in tables.values() if table.promises.max_confidence is not None]
-    if limits and sensitive:  # the labels are shaped for one column; the promise is counted of all
-        given |= {"sensitive": sensitive[0], "max_confidence": min(limits)}
+    given |= _sensitive(tables)
     by_name = ", ".join(f"{sql.name(name)} := {sql.literal(value)}" for name, value in given.items())
     if ladder := getattr(first.method, "ladder", None):  # a list of maps, which may name other columns each
         by_name += f", ladder := [{', '.join(map(sql.literal, ladder))}]"
     arguments = (list(names.values()), WHOSE, cols, first.promises.k)
     return f"FROM anon.release_linked({', '.join(map(sql.literal, arguments))}, {by_name})"
+
+
+def _sensitive(tables: Mapping[str, Table]) -> dict[str, Any]:
+    """Return the options of the sensitive column that labels are shaped for; the promises are counted of all."""
+    given: dict[str, Any] = {}
+    for column, promises in ((one, table.promises) for table in tables.values() for one in table.named("sensitive")):
+        asked = {"max_confidence": promises.max_confidence, "l": promises.l, "t": promises.t}
+        limits = {name: limit for name, limit in asked.items() if limit is not None and (name != "l" or limit > 1)}
+        if limits and given.get("sensitive", column).lower() == column.lower():
+            given["sensitive"] = column
+            for name, limit in limits.items():
+                given[name] = (max if name == "l" else min)(limit, given.get(name, limit))
+    return given | ({"l": int(given["l"])} if "l" in given else {})
 
 
 def _by_lower(columns: Iterable[str]) -> list[str]:
@@ -200,17 +210,28 @@ def known_promises(
     for name, (table, _, _) in releases.items():
         if methods.linking(table):
             found[name] = [Promise("known_events", asked, measured, measured >= asked, words, helpful)]
-            limit = table.promises.max_confidence
-            for column in table.named("sensitive") if limit is not None else ():
-                found[name].append(_confidence(linked, column, limit or 0))
+            for column in table.named("sensitive"):
+                found[name].extend(_learned(linked, table, column))
     return found
 
 
-def _confidence(linked: LinkedTables, column: str, asked: float) -> Promise:
-    measured = linked.confidence(column)
-    words = (
-        f"Of the people who hold {linked.known_words} of a person, at most {measured:.1%} have the same value of "
-        f"{column}."
-    )
-    helpful = "fewer known_events, coarser classes of people, or a larger max_confidence"
-    return Promise(f"max_confidence of {column}", asked, measured, measured <= asked + 1e-9, words, helpful)
+def _learned(linked: LinkedTables, table: Table, column: str) -> Iterator[Promise]:
+    """Count what known events tell about a sensitive column; l and t of a table of people are those of its classes."""
+    who = f"the people who hold {linked.known_words} of a person"
+    helpful = "fewer known_events, coarser classes of people, or "
+    if (most := table.promises.max_confidence) is not None:
+        share = linked.learned(column)["max_confidence"]
+        words = f"Of {who}, at most {share:.1%} have the same value of {column}."
+        kept = share <= most + 1e-9
+        yield Promise(f"max_confidence of {column}", most, share, kept, words, f"{helpful}a larger max_confidence")
+    if not table.is_linked:
+        return
+    if (least := table.promises.l) is not None:
+        values = linked.learned(column)["l"]
+        words = f"Among {who} are at least {values:g} values of {column}."
+        yield Promise(f"l of {column}", least, values, values >= least, words, f"{helpful}a smaller l")
+    if (farthest := table.promises.t) is not None:
+        distance = linked.learned(column)["t"]
+        words = f"Among {who}, {column} is distributed as among all people, up to a distance of {distance:.3g}."
+        kept = round(distance, 12) <= farthest
+        yield Promise(f"t of {column}", farthest, distance, kept, words, f"{helpful}a larger t")

@@ -99,7 +99,8 @@ def parameters(table: Table) -> dict[str, Any]:
         given.setdefault("nulls", "value")  # which anon.k_anonymity counts of people too
     if table.is_linked:
         given |= {"known": table.known, "max_suppressed_fraction": promises.max_suppressed_fraction}
-        given |= {"max_confidence": promises.max_confidence} if promises.max_confidence is not None else {}
+        limits = {"max_confidence": promises.max_confidence, "l": promises.l, "t": promises.t}
+        given |= {name: limit for name, limit in limits.items() if limit is not None}
     if method in ("generalize", "recode"):
         given["max_suppressed_fraction"] = promises.max_suppressed_fraction
         sensitive = table.named("sensitive")

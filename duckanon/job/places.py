@@ -33,14 +33,19 @@ class Places:
     tables: dict[str, Target]  # the releases that are tables of servers, by the names of the tables
     record: Path
     report: Path | None
-    plan: Path | None
+    plans: dict[str, Path]  # by the names of the tables
 
     @property
     def written(self) -> list[Path]:
         """All files that the job may write; a plan that is there is only read."""
-        plan = None if self.plan and self.plan.exists() else self.plan
-        others = (plan, self.report, self.refusal, self.record)
+        plans = [path for path in self.plans.values() if not path.exists()]
+        others = (*plans, self.report, self.refusal, self.record)
         return [*self.targets.values(), *(path for path in others if path is not None)]
+
+    @property
+    def only_read(self) -> list[Path]:
+        """The plans that are there."""
+        return [path for path in self.plans.values() if path.exists()]
 
     @property
     def refusal(self) -> Path | None:
@@ -64,8 +69,9 @@ def places(file: PolicyFile) -> Places:
     targets = {name: file.place(table.target.path) for name, table in policy.tables.items() if name not in tables}
     first = next(iter(targets.values()), None) or file.place(next(iter(tables.values())).table or "")
     record = file.place(policy.record) if policy.record else first.with_name(f"{first.name}.record.json")
-    report, plan = (file.place(path) if path else None for path in (policy.report, policy.plan))
-    found = Places(targets, tables, record, report, plan)
+    report = file.place(policy.report) if policy.report else None
+    plans = {name: file.place(plan) for name in policy.tables if (plan := policy.plan_of(name))}
+    found = Places(targets, tables, record, report, plans)
     seen: set[str] = set()
     for path in found.written:
         if os.path.realpath(path) in seen:
@@ -87,10 +93,10 @@ def originals(file: PolicyFile, where: Places, previous: str | Path | None = Non
         read += [file.place(path) for path in (account.path, account.key.file) if path]
     if file.policy.cohorts and file.policy.cohorts.erase:
         read.append(file.place(file.policy.cohorts.erase))
-    if where.plan and where.plan not in where.written:
-        read.append(where.plan)
+    read += where.only_read
     for table in file.policy.tables.values():
-        read += [*files_of(file, table.source), *(file.place(place) for place in table.hierarchies.values())]
+        read += files_of(file, table.source)
+        read += [file.place(path) for paths in table.hierarchies.values() for path in paths]
         if table.reference:
             read.append(file.place(table.reference))
         before = getattr(table.method, "previous", None)

@@ -83,12 +83,13 @@ def release(
     coverage = [dict(zip(fields, row, strict=True)) for row in cursor.fetchall()]
     con.execute(f"CREATE TABLE applied AS {applied(con, original, methods.kept(table))}").fetchall()
     if cohorts:
-        cohorts.release(con, table, "applied", released)
+        cohorts.release(con, table, "applied", released, hierarchies)
         con.execute("DROP TABLE applied").fetchall()
         return Planned(is_reused, coverage, 0)
     classes = methods.protected(table)
     con.execute(
-        f"CREATE TABLE small_classes AS SELECT {sql.names(classes)} FROM applied GROUP BY ALL HAVING {_is_small(table)}"
+        f"CREATE OR REPLACE TABLE small_classes AS SELECT {sql.names(classes)} FROM applied GROUP BY ALL "
+        f"HAVING {_is_small(table)}"
     ).fetchall()
     equal = " AND ".join(f"applied.{sql.name(c)} IS NOT DISTINCT FROM small_classes.{sql.name(c)}" for c in classes)
     con.execute(  # in random order, since the old one may tell what was taken away
@@ -113,6 +114,11 @@ def applied(con: sql.Connection, original: str, keep: list[str]) -> str:
         return render(con.sql("FROM plan").to_arrow_table(), "duckdb", sql.name(original), keep=keep, types=types)
     except (ModuleNotFoundError, ValueError):  # what cannot be rendered can be looked up, or is refused there
         return by_lookup
+
+
+def set_aside(con: sql.Connection, name: str) -> None:
+    """Give the table ``plan`` another name, so that the next release can have one."""
+    con.execute(f"ALTER TABLE plan RENAME TO {name}").fetchall()
 
 
 def write(con: sql.Connection, path: Path) -> None:

@@ -58,6 +58,13 @@ class Column(Part):
         return self.role == "pseudonym" or self.pseudonym
 
 
+HierarchyFiles = Annotated[
+    list[Annotated[str, Field(min_length=1)]],
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+    Field(min_length=1),
+]
+"""A file, or a list of files, in which case the column has several hierarchies."""
+
 ColumnRole = Annotated[Column, BeforeValidator(lambda value: {"role": value} if isinstance(value, str) else value)]
 
 
@@ -148,7 +155,8 @@ class Cohorts(Part):
     class_size: Several | None = None
     # people of a cohort that enter without further waiting; three times joint_k if not given
     size: Several | None = None
-    # releases after which k people are a cohort; after twice as many they enter with all labels unknown
+    # releases after which k people are a cohort, and after which people who moved may lose all labels; after twice as
+    # many, newcomers enter with coarser labels
     patience: Annotated[int, Field(ge=1, strict=True)] = 3
     # whether people who stay show new values of sensitive and free columns: records that never change are then those of
     # people who are gone; else a record stays as it was when the person entered the class
@@ -176,8 +184,9 @@ class Table(Part):
     columns: Annotated[dict[str, ColumnRole], Field(min_length=1)]
     method: AnyMethod
     promises: Promises = Promises()
-    hierarchies: dict[str, str] = Field(default_factory=dict)
+    hierarchies: dict[str, HierarchyFiles] = Field(default_factory=dict)
     reference: Annotated[str, Field(min_length=1)] | None = None
+    plan: Annotated[str, Field(min_length=1)] | None = None  # of this table, where the policy has several
 
     @property
     def is_linked(self) -> bool:
@@ -219,6 +228,10 @@ class Policy(Part):
     plan: Annotated[str, Field(min_length=1)] | None = None
     # the memory limit of the process, such as '2GB'; larger tables are processed in partitions
     memory: Annotated[str, AfterValidator(_as_memory)] | None = None
+
+    def plan_of(self, name: str) -> str | None:
+        """Return the file of a table's plan."""
+        return self.tables[name].plan or self.plan
 
 
 def format_of(path: str) -> Format | None:

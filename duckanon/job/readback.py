@@ -13,7 +13,7 @@ from duckanon._bridge import sql
 from duckanon._methods.linked.declared import ROW_COUNT
 from duckanon.job import methods
 from duckanon.job.errors import FileProblem, PolicyError
-from duckanon.job.policy import Format, Table, format_of
+from duckanon.job.policy import Format, Table, Target, format_of
 from duckanon.job.sources import Original
 from duckanon.job.warehouse import Warehouse
 
@@ -84,6 +84,26 @@ def shape(con: sql.Connection, table_name: str, table: Table, released: str) -> 
     return Shape(kind, is_compressed, named, expressions, shown, classes, table.target.no_formulas)
 
 
+def written_text(target: Target, expression: str) -> str:
+    """Return the expression of what a target shows of a text."""
+    shown = f"nullif({expression}, '')" if format_of(target.path) == "csv" else expression
+    return _defused(shown) if target.no_formulas else shown
+
+
+def restored(form: Shape, types: Mapping[str, str]) -> str:
+    """Return the select list that makes columns of these types again of what a file shows, without those it lacks."""
+    found = []
+    for column, column_type in types.items():
+        quoted = sql.name(column)
+        if column in form.expressions:
+            found.append(f"{quoted}::{column_type} AS {quoted}")
+        elif f"{column}_lo" in form.expressions:
+            lo, hi = sql.name(f"{column}_lo"), sql.name(f"{column}_hi")
+            whole = f"CASE WHEN {lo} IS NOT NULL OR {hi} IS NOT NULL THEN {{'lo': {lo}, 'hi': {hi}}} END"
+            found.append(f"({whole})::{column_type} AS {quoted}")
+    return ", ".join(found)
+
+
 def _defused(expression: str) -> str:
     """Put an apostrophe before what a spreadsheet would compute; a plain number is no formula."""
     text = f"({expression})::VARCHAR"
@@ -143,7 +163,16 @@ def deliver(
         and before.get(column) == column_type
         and (column in passed or (column in methods.protected(table) and column_type != "VARCHAR"))
     }
-    return warehouse.write(con, name, f"SELECT {form.selected} FROM {released}", declared, f"written_{released}")
+    return warehouse.write(con, name, f"SELECT {form.selected} FROM {released}", declared, _written(released))
+
+
+def written_rows(released: str) -> str:
+    """Return the query of what a server has of a release that was delivered."""
+    return f"SELECT * FROM {_written(released)}"
+
+
+def _written(released: str) -> str:
+    return f"written_{released}"
 
 
 def read_back(
@@ -167,7 +196,7 @@ def read_back(
             seen = ", ".join(f"{value}{is_text} AS {sql.name(name)}" for name, value in form.expressions.items())
             rows = f"SELECT {seen} FROM {released}"
         else:
-            rows = file if isinstance(file, str) else _file_rows(con, form, file)
+            rows = file if isinstance(file, str) else file_rows(con, form, file, _CATALOG)
             _compare(con, form, released, rows, is_text)
         # a Parquet file is read again for each promise, which costs less than a copy of it
         what = "VIEW" if form.kind == "parquet" and not person else "TABLE"
@@ -190,11 +219,12 @@ def _typed(table: Table, form: Shape, column: str) -> str:
     return f"file.{sql.name(column)}"
 
 
-def _file_rows(con: sql.Connection, form: Shape, path: Path) -> str:
+def file_rows(con: sql.Connection, form: Shape, path: Path, catalog: str) -> str:
+    """Return the query of a written file's rows; a DuckDB file is attached as a catalog."""
     place = sql.literal(str(path))
     if form.kind == "duckdb":
-        con.execute(f"ATTACH {place} AS {_CATALOG} (READ_ONLY)").fetchall()
-        return f"SELECT * FROM {_CATALOG}.main.{sql.name(form.table)}"
+        con.execute(f"ATTACH {place} AS {catalog} (READ_ONLY)").fetchall()
+        return f"SELECT * FROM {catalog}.main.{sql.name(form.table)}"
     if form.kind == "csv":
         columns = sql.structure(dict.fromkeys(form.expressions, "VARCHAR"))
         compression = "gzip" if form.is_compressed else "none"

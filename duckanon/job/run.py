@@ -183,6 +183,8 @@ def released(
                 made[name] = release_table(
                     con, file, name, original, tables, box, warehouse, where, place, say, cohorts, key
                 )
+                if ledger and cohorts:
+                    ledger.add(con, name, made[name])
         if events:
             of_people = {name: one.tables for name, one in made.items()}
             of_events = {name: tables for name, (_, tables) in events.items()}
@@ -206,7 +208,7 @@ def released(
             say("measuring for the report")
             with refusals.translate_errors(file):
                 named = {name: one.tables for name, one in made.items()}
-                page = _page(con, run, named, has_plan=where.plan is not None)
+                page = _page(con, run, named)
             if not dry_run:
                 outbox.write(where.report, page)
         run["warnings"] += keys.warnings(file)  # in no report: it is for whoever has the key
@@ -224,12 +226,11 @@ def _outbox(
     """Make the outbox of a run, which a dry run puts nothing into."""
     if dry_run:
         return Outbox([])
-    only_read = [where.plan] if where.plan and where.plan not in where.written else []
 
     def is_committed(mark: str) -> bool:
         return (ledger is None or ledger.has(mark)) and (warehouse.has(mark) if where.tables else ledger is not None)
 
-    return Outbox(where.written, is_committed, read.refuse, only_read=only_read)
+    return Outbox(where.written, is_committed, read.refuse, only_read=where.only_read)
 
 
 def _commit(where: Places, warehouse: Warehouse, ledger: account.JobAccount | None) -> Callable[[str], None] | None:
@@ -244,7 +245,7 @@ def _commit(where: Places, warehouse: Warehouse, ledger: account.JobAccount | No
     return commit if ledger or where.tables else None
 
 
-def _page(con: sql.Connection, run: Record, tables: Mapping[str, Tables], *, has_plan: bool) -> str:
+def _page(con: sql.Connection, run: Record, tables: Mapping[str, Tables]) -> str:
     """Measure what was released, put the numbers into the record, and return the page."""
     from duckanon import report  # matplotlib takes a second to load
 
@@ -255,8 +256,8 @@ def _page(con: sql.Connection, run: Record, tables: Mapping[str, Tables], *, has
             continue
         names = tables[entry["name"]]
         arguments = (con, names.original, names.released, entry, names.reference)
-        hierarchies = names.hierarchies or None
-        entry["measures"] = report.measured(*arguments, plan="plan" if has_plan else None, hierarchies=hierarchies)
+        hierarchies, plan = names.hierarchies or None, names.plan if "plan" in entry else None
+        entry["measures"] = report.measured(*arguments, plan=plan, hierarchies=hierarchies)
         figures[entry["name"]] = report.figures(*arguments, hierarchies=hierarchies)
     return report.html(run, figures)
 

@@ -95,22 +95,22 @@ def release_table(
 
     Tables of events were released together before.
     """
-    table = file.policy.tables[name]
+    table, plan = file.policy.tables[name], where.plans.get(name)
     if cohorts:
         cohorts.prepare(con, table, tables.original)
     warehouse.refuse_sources(original.relations)
     backend, by_parts, planned = backends.Backend(place.memory), None, None
     if not table.is_linked:
-        backend = backends.choose_backend(table, original.row_count, place, where.plan)
+        backend = backends.choose_backend(table, original.row_count, place, plan)
         say(f"{table.method.name} of {original.row_count} rows of {name}{backend.words}")
         with refusals.translate_errors(file, name):
             by_parts = backends.release(con, table, tables, backend, place.folder) if backend.is_by_parts else None
             if table.method.makes_cells:
                 _tabulate(con, file, name, tables, where, place, key)
             elif not by_parts:
-                planned = _release(con, table, tables, where.plan, place, cohorts)
-    if planned and where.plan and outbox and not planned.is_reused:
-        plans.write(con, outbox.beside(where.plan))
+                planned = _release(con, table, tables, plan, place, cohorts)
+    if planned and plan and outbox and not planned.is_reused:
+        plans.write(con, outbox.beside(plan))
     form = readback.shape(con, name, table, tables.released)
     hidden: Path | str | None = None
     if outbox:
@@ -145,8 +145,9 @@ def release_table(
         entry["cells"] = aggregates.entry(con, tables, parameters)
     if place.memory:
         entry["memory"] = backend.entry(by_parts)
-    if planned and where.plan:
-        entry["plan"] = planned.entry(where.plan)
+    if planned and plan:
+        entry["plan"] = planned.entry(plan)
+        plans.set_aside(con, tables.plan)
     if cohorts and cohorts.entry:
         entry["cohorts"] = cohorts.entry
     warnings = planned.warnings(table.promises.k) if planned else []

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+import duckdb
+
 from duckanon._bridge import sql
 from duckanon._core.common.release_record import PromiseEntry, Record
 from duckanon.job import aggregates
@@ -75,7 +77,7 @@ def _of_file(release: ReleasedFile) -> Iterator[Finding]:
     if recorded := output.get("labels"):
         yield _labels(release, recorded)
     for promise in entry["promises"]:
-        if not _is_of_all_tables(promise):
+        if promise["name"] != "linked_k" and not _is_of_events(release, promise):
             yield _promised(release, promise)
 
 
@@ -129,10 +131,11 @@ def _promised(release: ReleasedFile, promise: PromiseEntry) -> Finding:
 
 
 def _of_cells(release: ReleasedFile, promise: PromiseEntry) -> Finding:
-    table, name, given = release.entry["name"], promise["name"], release.entry["method"]["parameters"]
-    if name != "k" and given.get("hierarchies"):
-        return Finding(table, name, "unknown", "the file does not tell which values the groups of a hierarchy have")
-    return _compared(table, name, aggregates.counted_again(release.con, release.rows, name, given), promise["measured"])
+    try:
+        found = aggregates.counted_again(release.con, release.rows, promise["name"], release.entry)
+    except duckdb.Error as error:  # the audit refuses what is no table with margins
+        return Finding(release.entry["name"], promise["name"], "differs", f"it cannot be counted ({sql.why(error)})")
+    return _compared(release.entry["name"], promise["name"], found, promise["measured"])
 
 
 def _k_query(release: ReleasedFile) -> str:
@@ -187,12 +190,14 @@ def _linked(con: sql.Connection, releases: list[ReleasedFile], missing: list[str
             yield _compared(name, "linked_k", linked_size(con, parts), value)
 
 
-def _is_of_all_tables(promise: PromiseEntry) -> bool:
-    return promise["name"] in ("linked_k", "known_events") or promise["name"].startswith("max_confidence of ")
+def _is_of_events(release: ReleasedFile, promise: PromiseEntry) -> bool:
+    """Tell whether known events of all tables are counted: l and t are then of those, too."""
+    name = promise["name"].partition(" of ")[0]
+    return name in ("known_events", "max_confidence") or (name in ("l", "t") and release.known is not None)
 
 
 def _known_events(con: sql.Connection, releases: list[ReleasedFile], missing: list[str]) -> Iterator[Finding]:
-    """Count again who holds any known events of a person, and how sure a sensitive value is then."""
+    """Count again who holds any known events of a person, and what that tells about sensitive values."""
     parts = [
         LinkedPart(
             one.entry["name"],
@@ -208,17 +213,15 @@ def _known_events(con: sql.Connection, releases: list[ReleasedFile], missing: li
     tables: LinkedTables | None = None
     counted: dict[str, float] = {}
     for one in releases:
-        for promise in one.entry["promises"]:
+        for promise in (any_promise for any_promise in one.entry["promises"] if _is_of_events(one, any_promise)):
             name, _, column = promise["name"].partition(" of ")
-            if name not in ("known_events", "max_confidence"):
-                continue
             if missing:
                 words = f"it is counted over all tables, and the file of {', '.join(missing)} was not given"
                 yield Finding(one.entry["name"], promise["name"], "unknown", words)
                 continue
             tables = tables or LinkedTables(con, parts)
             if promise["name"] not in counted:  # the same for all tables
-                counted[promise["name"]] = tables.confidence(column) if column else tables.smallest()
+                counted[promise["name"]] = tables.learned(column)[name] if column else tables.smallest()
             yield _compared(one.entry["name"], promise["name"], counted[promise["name"]], promise["measured"])
 
 

@@ -10,7 +10,10 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from duckanon._bridge import sql
+from duckanon._core.common.arrays import Ints
 from duckanon.job.errors import FileProblem
 from duckanon.job.policy import Source, Target
 from duckanon.postgresql.server import Relation, Server, ServerProblem
@@ -123,6 +126,33 @@ class Warehouse:
                 delivery.put_in_place(mark)
             for server in self._servers.values():
                 server.commit()
+
+
+def fetched_table(con: sql.Connection, target: Target, into: str) -> str:
+    """Fetch the table at a target, and return the query of its rows."""
+    with problems():
+        fetch(con, target.path, target.table, None, into)
+    return f"SELECT * FROM {into}"
+
+
+def in_order(con: sql.Connection, rows: str) -> str:
+    """Return the query of rows in an order that they have themselves: a server's tables have none.
+
+    Rows that are equal in every column are in any order.
+    """
+    return f"SELECT * FROM ({rows}) ORDER BY {_order(con, rows)}"
+
+
+def places_in_order(con: sql.Connection, rows: str) -> Ints:
+    """Return the places of rows, from 0, in the order of `in_order`."""
+    numbered = f"SELECT row_number() OVER () - 1 AS _duckanon_place, * FROM ({rows})"
+    found = con.sql(f"SELECT _duckanon_place FROM ({numbered}) ORDER BY {_order(con, rows)}").to_arrow_table()
+    return np.asarray(found["_duckanon_place"].to_numpy(), dtype=np.int64)
+
+
+def _order(con: sql.Connection, rows: str) -> str:
+    names = [sql.name(row[0]) for row in con.execute(f"DESCRIBE {rows}").fetchall()]
+    return ", ".join(f"{one}::VARCHAR ASC NULLS LAST" for one in names)
 
 
 def fingerprint(con: sql.Connection, rows: str) -> str:

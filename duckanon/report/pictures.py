@@ -163,11 +163,8 @@ def distribution_rows(sample: Pair, columns: Sequence[str], least: int) -> list[
         for name in (sample.original, sample.released)
     )
     options = sample.options().removeprefix(", hierarchies := ") or "NULL"
-    meanings = sample.rows(
-        f"""SELECT anon._label_meanings('anon.utility', {literal(sample.original)}, {literal(sample.released)},
-                                        {name_list(columns)}, {options}) AS meanings"""
-    )[0]["meanings"]
-    drawn = judged(original, released, meanings).drawn(np.random.default_rng())
+    hierarchies: Any = sample.rows(f"FROM anon._hierarchies('anon.utility', {options})")
+    drawn = judged(original, released, hierarchies).drawn(np.random.default_rng())
     return [row for name in columns for row in shares_of(name, original.column(name), drawn.column(name), least)]
 
 

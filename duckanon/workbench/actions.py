@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from urllib.parse import quote
 
-from duckanon.workbench import edits, hierarchy_files, trials
+from duckanon.job.errors import JobError
+from duckanon.workbench import edits, trials
+from duckanon.workbench.policy_text import Conflict
 from duckanon.workbench.site import ROLES, Site
+from duckanon.workbench.trees import Unfit
 
 Form = Mapping[str, str]
 
@@ -46,34 +49,22 @@ def _promise(site: Site, form: Form) -> None:
 
 
 def _hierarchy(site: Site, form: Form) -> str:
-    """Build a hierarchy, save it as a file, and name the file in the policy."""
-    column, kind = form["column"], form["kind"]
-    if column not in site.policy.table().columns:
+    """Change the draft of a column's hierarchy, save it, or use none."""
+    column, level = form["column"], form.get("level", "0")
+    if column not in site.policy.table().columns or not level.isdecimal():
         raise KeyError(column)
-    if kind == "none":
-        site.policy.edit(form["seen"], f"no hierarchy of {column}", edits.hierarchy(column, None))
-        return ""
-    if kind == "prefixes":
-        levels = hierarchy_files.prefixes(column, min(max(int(form["length"]), 1), 20))
-    elif kind == "ranges":
-        width = float(form["width"])
-        if not width > 0:
-            raise ValueError(width)
-        levels = hierarchy_files.ranges(column, width)
-    else:
-        named = {
-            key.removeprefix("group:"): value.strip()
-            for key, value in form.items()
-            if key.startswith("group:") and value.strip()
-        }
-        levels = hierarchy_files.groups(column, named)
-    con = site.bench.con.cursor()
+    where = f"?column={quote(column)}&level={level}"
     try:
-        path = hierarchy_files.save(site.bench, column, levels, con)
-    finally:
-        con.close()
-    site.policy.edit(form["seen"], f"hierarchy of {column}", edits.hierarchy(column, path))
-    return f"?column={quote(column)}"
+        if form["do"] == "none":
+            site.policy.edit(form["seen"], f"no hierarchy of {column}", edits.hierarchy(column, None))
+        else:
+            site.editor.change(column, int(level), form)
+    except IndexError:
+        raise KeyError("member") from None
+    except (Conflict, Unfit, JobError, ValueError) as error:
+        why = "That is no number; nothing was changed." if isinstance(error, ValueError) else str(error)
+        return f"{where}&message={quote(why[:1].upper() + why[1:])}"
+    return where
 
 
 def _narrowing(site: Site, form: Form) -> None:
@@ -97,11 +88,12 @@ def _start(site: Site, form: Form) -> str:
     return f"?column={quote(column)}" if column else ""
 
 
-def _cancel(site: Site, form: Form) -> None:
+def _cancel(site: Site, form: Form) -> str:
     work = site.works.get(form["kind"])
     if work:
         work.cancel()
         work.wait(2)
+    return f"?column={quote(form['column'])}" if "column" in form else ""
 
 
 ACTIONS: dict[str, Callable[[Site, Form], str | None]] = {

@@ -20,7 +20,7 @@ from starlette.routing import Route
 from duckanon.job.errors import JobError
 from duckanon.workbench import actions
 from duckanon.workbench.policy_text import Conflict
-from duckanon.workbench.site import PAGES, Site
+from duckanon.workbench.site import EDITOR, PAGES, Site
 
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
@@ -81,13 +81,17 @@ class _Views:
         return RedirectResponse(f"{self._site.root}/columns", 303)
 
     async def show(self, request: Request) -> Response:
-        name, column = request.path_params["page"], request.query_params.get("column")
-        if name not in PAGES:
+        name, asked = request.path_params["page"], request.query_params
+        if name not in (*PAGES, EDITOR):
             return PlainTextResponse("There is no such page.", 404)
-        is_known = column is not None and column in _names(self._site)
-        more = await run_in_threadpool(self._site.values, str(column)) if name == "method" and is_known else {}
-        message = request.query_params.get("message")
-        return HTMLResponse(await run_in_threadpool(self._site.page, name, message, **more))
+        more: dict[str, Any] = {}
+        if name == EDITOR:
+            more = {
+                "column": asked.get("column", ""),
+                "level": _number(asked.get("level")) or 0,
+                "opened": _number(asked.get("open")),
+            }
+        return HTMLResponse(await run_in_threadpool(self._site.page, name, asked.get("message"), **more))
 
     async def part(self, request: Request) -> Response:
         name = request.path_params["part"]
@@ -100,7 +104,7 @@ class _Views:
         if len(body) > _MOST_BYTES:
             return PlainTextResponse("The form is too long.", 413)
         form = {key: values[-1] for key, values in parse_qs(body.decode(), keep_blank_values=True).items()}
-        page = form["page"] if form.get("page") in PAGES else "columns"
+        page = form["page"] if form.get("page") in (*PAGES, EDITOR) else "columns"
         try:
             where = await run_in_threadpool(actions.ACTIONS[request.path_params["action"]], self._site, form)
         except KeyError:
@@ -132,8 +136,8 @@ class _Views:
         return Response((files("duckanon.workbench") / "static" / name).read_bytes(), media_type=_STATIC[name])
 
 
-def _names(site: Site) -> list[str]:
-    return [one.name for one in site.bench.glances]
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isdecimal() else None
 
 
 async def _events(site: Site, windows: Windows) -> AsyncIterator[str]:

@@ -17,6 +17,7 @@ import tomlkit
 from duckanon.job import policy_file
 from duckanon.job.errors import FileProblem, PolicyError
 from duckanon.job.policy import Table
+from duckanon.job.policy_file import PolicyFile
 
 
 class Conflict(Exception):  # noqa: N818 - it says what happened
@@ -54,6 +55,7 @@ class PolicyText:
         self.path = path
         self._lock = threading.RLock()
         self._past: list[str] = []
+        self._file: PolicyFile | None = None
         self.last: Change | None = None
         self.refusals = 0
         self.text = self._on_disk()
@@ -74,9 +76,14 @@ class PolicyText:
 
     def table(self) -> Table:
         """Return the table of the policy; raises PolicyError where a change elsewhere made it wrong."""
+        return self.file().policy.tables[self.name]
+
+    def file(self) -> PolicyFile:
+        """Return the policy as it is now; raises PolicyError where a change elsewhere made it wrong."""
         with self._lock:
-            file = policy_file.read(self.path, text=self.text)
-        return file.policy.tables[self.name]
+            if self._file is None or self._file.text != self.text:
+                self._file = policy_file.read(self.path, text=self.text)
+            return self._file
 
     def look(self) -> bool:
         """Read the file again where another program wrote it, and tell whether it did."""
@@ -101,7 +108,7 @@ class PolicyText:
             Conflict: The policy is another one by now; nothing is changed.
         """
         with self._lock:
-            self._refuse_old(seen)
+            self.refuse_old(seen)
             document = tomlkit.parse(self.text)
             part: Any = document["tables"][self.name] if "tables" in document else document
             change(document, part)
@@ -117,14 +124,15 @@ class PolicyText:
     def undo(self, seen: str) -> None:
         """Write what the policy said before the last change."""
         with self._lock:
-            self._refuse_old(seen)
+            self.refuse_old(seen)
             if self._past:
                 before = self._past.pop()
                 self._write(before)
                 self.last = Change("undone", _lines(self.text, before))
                 self.text = before
 
-    def _refuse_old(self, seen: str) -> None:
+    def refuse_old(self, seen: str) -> None:
+        """Refuse what a window asks that saw another version."""
         self.look()
         if seen != self.version:
             self.refusals += 1

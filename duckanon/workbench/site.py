@@ -13,26 +13,31 @@ from markupsafe import Markup
 
 from duckanon._core.common.release_record import Record
 from duckanon.job import consistency, run
-from duckanon.job.errors import JobError
+from duckanon.job.errors import JobError, PolicyError
 from duckanon.job.places import places
 from duckanon.job.policy import UNDECIDED
-from duckanon.job.policy_file import read as read_policy
-from duckanon.workbench import hierarchy_files, pictures, trials
-from duckanon.workbench.bench import Bench, Risk
+from duckanon.workbench import pictures, trials
+from duckanon.workbench.advice import suggestion
+from duckanon.workbench.bench import Bench
 from duckanon.workbench.commands import command
+from duckanon.workbench.counts import Risk
 from duckanon.workbench.policy_text import PolicyText
+from duckanon.workbench.tree_editor import Editor
 from duckanon.workbench.works import Work, Works
 
 PAGES = {"columns": "Columns", "risk": "Risk", "method": "Method", "preview": "Preview", "release": "Release"}
 
+EDITOR = "hierarchy"
+"""The page of a column's hierarchy, which belongs to the step of the method."""
+
 ROLES = {
     UNDECIDED: "decide: what is it?",
-    "identifier": "names a person: drop it",
-    "person": "says whose row it is: count people by it",
-    "quasi_identifier": "others may know it: protect it",
-    "sensitive": "nobody should learn it: keep it, promise l or t",
-    "free": "identifies nobody: keep it as it is",
-    "drop": "not needed: drop it",
+    "identifier": "names a person: drop",
+    "person": "says whose row it is",
+    "quasi_identifier": "others may know it: protect",
+    "sensitive": "nobody should learn it: keep",
+    "free": "identifies nobody: keep",
+    "drop": "not needed: drop",
 }
 """Roles that a click gives, with what they mean."""
 
@@ -48,6 +53,7 @@ class Site:
         self.policy = policy
         self.bench = Bench(policy)
         self.works = Works()
+        self.editor = Editor(self.bench)
         self.moves: list[tuple[str, Risk]] = []
         self._lock = threading.Lock()
         self._pages = Environment(
@@ -72,7 +78,7 @@ class Site:
         if self.opening.is_running or self.opening.error:
             return self._rendered("opening.html.j2", name, message, work=self.opening)
         try:
-            found = getattr(self, f"_{name}")() | more
+            found = getattr(self, f"_{name}")(**more)
             return self._rendered(f"{name}.html.j2", name, message, **found)
         except JobError as error:  # somebody wrote a wrong policy into the file
             return self._rendered("wrong.html.j2", name, str(error))
@@ -81,7 +87,7 @@ class Site:
         """Render a part of a page that is asked for again until it is whole."""
         context = {"adds": self._adds, "curve": self._curve, "map": self._map}.get(name)
         work = None if context else self.works.get(name)
-        if name == "preview" and work and work.key != self.policy.version:
+        if work and name in ("preview", "distribution") and work.key[0] != self._table():
             work = None  # of another policy than the one that is shown
         shown: dict[str, Any] = context() if context else {"work": work, "result": work.result if work else None}
         if name == "released":
@@ -92,6 +98,7 @@ class Site:
             ]
         if name == "opening":
             shown = {"work": self.opening}
+        shown["least"] = self.bench.least_shown if name == "preview" else 0
         shown["narrowing"] = _narrowing(work.error if work else None)
         return self._pages.get_template(f"part_{name}.html.j2").render(
             root=self.root, kind=name, version=self.policy.version, **shown
@@ -102,12 +109,13 @@ class Site:
         return self._pages.get_template(template).render(
             root=self.root,
             page=name,
+            step="method" if name == EDITOR else name,
             pages=PAGES,
             message=message,
             policy=self.policy,
             bench=self.bench,
             include_part=lambda part: Markup(self.part(part)),
-            command=command(name, self.policy, self.report) if is_ready else "",
+            command=command("method" if name == EDITOR else name, self.policy, self.report) if is_ready else "",
             **(self._aside() if is_ready else {}),
             **more,
         )
@@ -134,7 +142,7 @@ class Site:
     def _faults(self) -> list[str]:
         """Say where the parts of the policy contradict each other, beside columns that are undecided."""
         try:
-            consistency.check(read_policy(self.policy.path, text=self.policy.text))
+            consistency.check(self.policy.file())
         except JobError as error:
             found = [line.partition(": ")[2] for line in str(error).splitlines()]
             return [line for line in found if "columns must be decided" not in line]
@@ -143,7 +151,21 @@ class Site:
     # the pages
 
     def _columns(self) -> dict[str, Any]:
-        return {"columns": self.bench.glances, "roles": ROLES}
+        return {"columns": self.bench.glances, "roles": ROLES, "advice": self._advice()}
+
+    def _advice(self) -> dict[str, str]:
+        """Suggest roles for the columns that are undecided, by their risk in the sample."""
+        quasi, undecided = self.bench.quasi_identifiers(), self.policy.table().named(UNDECIDED)
+        con = self.bench.con.cursor()
+        try:
+            now = self.bench.risk(quasi, con, "sample") if quasi else Risk(0, 0, 0)
+            return {
+                one.name: suggestion(one, now, self.bench.risk([*quasi, one.name], con, "sample"))
+                for one in self.bench.glances
+                if one.name in undecided
+            }
+        finally:
+            con.close()
 
     def _risk(self) -> dict[str, Any]:
         con = self.bench.con.cursor()
@@ -155,29 +177,30 @@ class Site:
 
     def _method(self) -> dict[str, Any]:
         table = self.policy.table()
-        kinds = {one.name: one.kind for one in self.bench.glances}
         return {
             "fitting": trials.fitting(self.bench),
             "meanings": trials.METHODS,
-            "kinds": kinds,
-            "hierarchies": table.hierarchies,
-            "chosen_column": None,
-            "values": [],
+            "hierarchies": {column: ", ".join(paths) for column, paths in table.hierarchies.items()},
         }
 
-    def values(self, column: str) -> dict[str, Any]:
-        """Return the categories of a column that enough people share, to be put into groups."""
-        con = self.bench.con.cursor()
-        try:
-            return {"chosen_column": column, "values": hierarchy_files.shared_values(self.bench, column, con)}
-        finally:
-            con.close()
+    def _hierarchy(self, column: str, level: int, opened: int | None) -> dict[str, Any]:
+        if column not in self.policy.table().columns:
+            raise PolicyError("The policy has no such column.")
+        work = self.works.get("distribution", (self._table(), column))
+        kind = next((one.kind for one in self.bench.glances if one.name == column), "")
+        return {
+            **self.editor.context(column, level, opened),
+            "title": f"Hierarchy of {column}",
+            "kind": kind,
+            "is_used": column in self.policy.table().hierarchies,
+            "is_compared": work is not None,
+        }
 
     def _preview(self) -> dict[str, Any]:
         return {}
 
     def _release(self) -> dict[str, Any]:
-        said = read_policy(self.policy.path, text=self.policy.text).policy.release
+        said = self.policy.file().policy.release
         return {"terms": said.model_dump(mode="json"), "target": self.policy.table().target.path}
 
     # the parts that take a while
@@ -190,11 +213,9 @@ class Site:
         def do(work: Work) -> list[tuple[str, int]]:
             con, found = work.cursor(self.bench.con), []
             everything = self.bench.risk(quasi, con).unique
-            for column in quasi:
+            for column, without in self.bench.risks_without(quasi, con):
                 work.check()
-                rest = [name for name in quasi if name != column]
-                without = self.bench.risk(rest, con).unique if rest else 0
-                found.append((column, everything - without))
+                found.append((column, everything - without.unique))
                 work.result = sorted(found, key=lambda one: -one[1])
             return sorted(found, key=lambda one: -one[1])
 
@@ -215,6 +236,10 @@ class Site:
         good = [(one.method, one.risk, one.loss) for one in compared if one.failed is None]
         return {"work": work, "compared": compared, "picture": pictures.risk_utility_map(good)}
 
+    def _table(self) -> str:
+        """Return what a preview depends on: all that the policy says of the table, and not to whom it goes."""
+        return self.policy.table().model_dump_json()
+
     def _tried(self) -> object:
         """Return what a trial depends on: the policy without k, which is on the curve."""
         table = self.policy.table()
@@ -225,11 +250,11 @@ class Site:
         trial: dict[str, tuple[Callable[[Work], Any], object]] = {
             "curve": (trials.curve(self.bench), self._tried()),
             "map": (trials.comparison(self.bench), self._tried()),
-            "preview": (trials.preview(self.bench), self.policy.version),
+            "preview": (trials.preview(self.bench), (self._table(),)),
             "released": (self._job(), self.policy.version),
         }
         if column:
-            trial["distribution"] = (trials.distribution(self.bench, column), column)
+            trial["distribution"] = (trials.distribution(self.bench, column), (self._table(), column))
         do, key = trial[kind]
         self.works.start(kind, do, key)
 
@@ -238,7 +263,7 @@ class Site:
     @property
     def report(self) -> Path:
         """Where the report goes: where the policy says, or beside it."""
-        said = read_policy(self.policy.path, text=self.policy.text).policy.report
+        said = self.policy.file().policy.report
         return self.policy.path.parent / (said or f"{self.policy.path.stem.removesuffix('.policy')}_report.html")
 
     def _job(self) -> Callable[[Work], Record]:
@@ -260,12 +285,15 @@ class Site:
 
     def downloads(self) -> dict[str, Path]:
         """Return the files that belong to the policy and its last release, by the names of their links."""
-        file = read_policy(self.policy.path, text=self.policy.text)
+        file = self.policy.file()
         where = places(file)
         found = {"policy": self.policy.path, "report": self.report, "record": where.record}
         found["report of the refusal"] = self.report.with_name(f"{self.report.stem}.not-released{self.report.suffix}")
-        for column, path in self.policy.table().hierarchies.items():
-            found[f"hierarchy of {column}"] = file.place(path)
+        for column, paths in self.policy.table().hierarchies.items():
+            for number, path in enumerate(paths, 1):
+                found[f"hierarchy {number} of {column}" if len(paths) > 1 else f"hierarchy of {column}"] = file.place(
+                    path
+                )
         return {name: path for name, path in found.items() if path.is_file()}
 
 

@@ -10,7 +10,7 @@ import duckdb
 
 from duckanon._bridge import sql
 from duckanon._core.common.release_record import TableEntry
-from duckanon.job import methods, policy_file, refusals
+from duckanon.job import methods, refusals
 from duckanon.job.errors import PolicyError
 from duckanon.job.policy import Table
 from duckanon.workbench.bench import Bench
@@ -75,7 +75,7 @@ def fitting(bench: Bench) -> list[str]:
 def hierarchies(con: sql.Connection, bench: Bench) -> dict[str, str]:
     """Load the hierarchies that the policy names, and return their tables by column."""
     found = {}
-    for place, (column, path) in enumerate(bench.policy.table().hierarchies.items(), 1):
+    for place, (column, (path, *_)) in enumerate(bench.policy.table().hierarchies.items(), 1):
         quoted = sql.literal(str(bench.policy.path.parent / path))
         rows = f"read_parquet({quoted})" if path.endswith(".parquet") else f"read_csv({quoted}, all_varchar = true)"
         con.execute(f"CREATE OR REPLACE TEMP TABLE tried_hierarchy_{place} AS FROM {rows}").fetchall()
@@ -208,7 +208,7 @@ def preview(bench: Bench) -> Callable[[Work], Preview]:
         bench.sample(con)
         table, trees = bench.trial(), hierarchies(con, bench)
         work.say(f"{table.method.name} of the sample")
-        file = policy_file.read(bench.policy.path, text=bench.policy.text)
+        file = bench.policy.file()
         with refusals.translate_errors(file, bench.policy.name):
             release(con, table, "sample", "tried", trees)
         work.say("looking at what kept columns tell")
@@ -268,6 +268,6 @@ def distribution(bench: Bench, column: str) -> Callable[[Work], list[dict[str, A
         columns: Sequence[dict[str, str]] = [{"name": column, "role": "quasi_identifier", "treatment": ""}]
         entry = cast(TableEntry, {"name": "sample", "columns": columns, "method": {"name": table.method.name}})
         pair = Pair(con, "sample", "tried", entry, {name: tree for name, tree in trees.items() if name == column})
-        return distribution_rows(pair, [column], max(table.promises.k or 10, 10))
+        return distribution_rows(pair, [column], bench.least_shown)
 
     return do

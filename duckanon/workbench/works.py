@@ -27,7 +27,7 @@ class Work:
         broken: The record of a release that broke a promise.
     """
 
-    def __init__(self, do: Callable[[Work], Any], key: object = None) -> None:
+    def __init__(self, do: Callable[[Work], Any], key: Any = None) -> None:
         self.key = key
         self.lines: list[str] = []
         self.result: Any = None

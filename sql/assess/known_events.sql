@@ -9,7 +9,9 @@
 --     people_under_k   people with a choice of at most that many rows that fewer than `k` people hold
 --     share_under_k    their share
 --     confidence       the largest share of one sensitive value among the people who hold such a choice; NULL without
---                      `sensitive`
+--                      `sensitive`, as the next two
+--     l                the fewest different sensitive values among these people
+--     t                the largest distance between the distribution of these values and that of all people's
 --     tables           tables of events [a list of tables, views or CTEs]
 --     person           column of all tables that says whose row it is
 --     cols             columns that somebody may know of an event; each table has some of them, or none
@@ -21,7 +23,8 @@
 --                      name, or NULL]
 --     k                choices that fewer people hold are counted as rare [a whole number, at least 2]
 --     sensitive        column of values that must not be inferred: people who hold a choice and have a row with the
---                      value, in any table, are counted [a name, or NULL]
+--                      value, in any table, are counted; for `l` and `t`, NULL is the value of people who have none
+--                      [a name, or NULL]
 -- Choices are numbered exactly: the numbers of up to four rows, of 31 bits each, make one number of 124 bits.
 -- test: tests/assess/known_events.test
 CREATE OR REPLACE MACRO anon.known_events(tables, person, cols, known := 2, class := NULL, people := NULL, k := 5,
@@ -82,18 +85,18 @@ WITH RECURSIVE _duckanon_members AS MATERIALIZED (          -- bound first, so i
     FROM _duckanon_choices SEMI JOIN (SELECT size, choice FROM _duckanon_counted WHERE held < k) AS rare
          USING (size, choice) GROUP BY person_number
 ), _duckanon_unasked AS (
-    SELECT NULL::INTEGER AS size, NULL::DOUBLE AS share LIMIT 0
-), _duckanon_asked AS (
-    SELECT size, max(told_people / held) AS share
-    FROM (SELECT size, choice, told, count(*) AS told_people
-          FROM _duckanon_choices JOIN (SELECT DISTINCT person_number, told FROM query(anon._table_calls('_event_values',
-                   list_concat(TRY_CAST(tables AS VARCHAR[]), [people]),
+    SELECT NULL::INTEGER AS size, NULL::DOUBLE AS share, NULL::BIGINT AS l, NULL::DOUBLE AS t LIMIT 0
+), _duckanon_told AS MATERIALIZED (         -- the values of each person; '' is that of people who have none
+    SELECT person_number, coalesce('=' || told, '') AS told
+    FROM _duckanon_people LEFT JOIN
+         (SELECT DISTINCT whose, told
+          FROM query(anon._table_calls('_event_values', list_concat(TRY_CAST(tables AS VARCHAR[]), [people]),
                    list_transform(list_concat(TRY_CAST(tables AS VARCHAR[]), [people]), lambda one:
                        ', ' || anon._quoted(CAST(person AS VARCHAR)) || ', ' || anon._quoted(sensitive)),
                    ' UNION ALL '))
-               JOIN _duckanon_people USING (whose) WHERE told IS NOT NULL) AS told_by USING (person_number)
-          GROUP BY size, choice, told) JOIN _duckanon_counted USING (size, choice)
-    GROUP BY size
+          WHERE told IS NOT NULL) AS those USING (whose)
+), _duckanon_asked AS (
+    FROM anon._learned_values('_duckanon_choices', '_duckanon_counted', '_duckanon_told')
 ), _duckanon_sizes AS (
     SELECT *, (SELECT count(*) FROM _duckanon_people) AS everybody,
            (SELECT count(*) FROM _duckanon_risks WHERE _duckanon_risks.size <= counted.size) AS at_risk
@@ -101,7 +104,8 @@ WITH RECURSIVE _duckanon_members AS MATERIALIZED (          -- bound first, so i
           FROM _duckanon_counted GROUP BY size) AS counted
 )
 SELECT size AS known, choices, min(held) OVER upward AS k, rare AS rare_choices, everybody AS people,
-       at_risk AS people_under_k, at_risk / everybody AS share_under_k, max(share) OVER upward AS confidence
+       at_risk AS people_under_k, at_risk / everybody AS share_under_k, max(share) OVER upward AS confidence,
+       min(l) OVER upward AS l, max(t) OVER upward AS t
 FROM _duckanon_sizes
      LEFT JOIN query_table(CASE WHEN sensitive IS NULL THEN '_duckanon_unasked' ELSE '_duckanon_asked' END) USING (size)
 WINDOW upward AS (ORDER BY size ASC NULLS LAST ROWS UNBOUNDED PRECEDING)

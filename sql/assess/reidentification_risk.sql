@@ -26,7 +26,7 @@ CREATE OR REPLACE MACRO anon.reidentification_risk(
 ) AS TABLE
 WITH _duckanon_by_rows AS (
     SELECT _duckanon_size AS class_size, sum(_duckanon_size)::BIGINT AS people, sum(_duckanon_size)::BIGINT AS row_count
-    FROM anon._classes('anon.reidentification_risk', tbl, cols, nulls)
+    FROM anon._row_classes('anon.reidentification_risk', tbl, cols, nulls)
     GROUP BY _duckanon_size
 ), _duckanon_members AS MATERIALIZED (
     FROM anon._hashed_members('anon.reidentification_risk', tbl, cols, nulls, person)
@@ -39,7 +39,7 @@ WITH _duckanon_by_rows AS (
           UNION ALL
           SELECT class_size, 0, sum(row_count) FROM _duckanon_hashed GROUP BY class_size)
     GROUP BY class_size
-), _sizes AS MATERIALIZED (
+), _sizes AS (
     FROM query_table(anon._checked_fraction('anon.reidentification_risk', 'threshold', threshold,
                          CASE WHEN person IS NULL THEN '_duckanon_by_rows' ELSE '_duckanon_by_people' END))
 ), _universe AS (
@@ -52,11 +52,6 @@ WITH _duckanon_by_rows AS (
     SELECT unnest(['prosecutor', 'journalist']) AS attacker, people AS size_rows, row_count, false AS is_nobody,
            unnest([1 / greatest(class_size, 1), anon._expected_risk(greatest(class_size, 1), sampled)]) AS risk
     FROM _universe LEFT JOIN _sizes ON true
-), _own_risks AS (                                      -- the table is its own population
-    SELECT unnest(['prosecutor', 'journalist']) AS attacker, people AS size_rows, row_count, false AS is_nobody,
-           1 / greatest(class_size, 1) AS risk
-    FROM _universe LEFT JOIN _sizes ON true
-    WHERE sampled IS NOT NULL
 ), _among_members AS MATERIALIZED (
     FROM anon._population_members('anon.reidentification_risk', tbl, cols, population, nulls, person)
 ), _among_classes AS MATERIALIZED (                     -- a class has at least as many people there as in the table
@@ -74,16 +69,34 @@ WITH _duckanon_by_rows AS (
     WHERE sampled IS NOT NULL
     UNION ALL
     SELECT 'journalist', sum(people)::BIGINT, sum(row_count)::BIGINT, false, risk FROM _among_people GROUP BY risk
-), _risks AS (                                          -- only one of them is bound
-    FROM query_table(CASE WHEN population IS NULL THEN '_own_risks'
-                          WHEN typeof(population) = 'VARCHAR' THEN '_counted_risks' ELSE '_expected_risks' END)
+), _risks AS (
+    FROM query_table(CASE WHEN typeof(population) = 'VARCHAR' THEN '_counted_risks' ELSE '_expected_risks' END)
 ), _rows_at_risk AS (
     SELECT attacker, coalesce(sum(row_count) FILTER (risk > threshold), 0)::BIGINT AS class_rows
     FROM _risks GROUP BY attacker
+), _in_population AS (
+    SELECT attacker, maximum_risk, average_risk, class_rows AS rows_at_risk, fraction_at_risk,
+           attackers.rows_at_risk AS people_at_risk
+    FROM anon._attackers('_risks', threshold) AS attackers LEFT JOIN _rows_at_risk USING (attacker)
+), _totals AS (                                         -- the table is its own population: the risks of both are equal
+    SELECT max(risk) AS maximum_risk, sum(risk * people) / sum(people) AS average_risk,
+           coalesce(sum(row_count) FILTER (risk > threshold), 0)::BIGINT AS rows_at_risk,
+           coalesce(sum(people) FILTER (risk > threshold), 0)::BIGINT AS people_at_risk,
+           people_at_risk / sum(people) AS fraction_at_risk
+    FROM (SELECT 1 / greatest(class_size, 1) AS risk, people, row_count FROM _sizes)
+    HAVING CASE WHEN sum(people) > 0 THEN true      -- anon._checked_people, which takes a millisecond to bind
+                WHEN person IS NULL OR coalesce(sum(row_count), 0) = 0
+                     THEN error('anon.reidentification_risk: the table has no rows to look at.')
+                ELSE error('anon.reidentification_risk: person must name a column that says whose rows they are; got '
+                           || CAST(person AS VARCHAR) || ', which is NULL in every row.') END
+), _in_table AS (                                       -- the marketer has the average
+    SELECT attacker, CASE WHEN attacker <> 'marketer' THEN maximum_risk END AS maximum_risk, average_risk,
+           CASE WHEN attacker <> 'marketer' THEN rows_at_risk END AS rows_at_risk,
+           CASE WHEN attacker <> 'marketer' THEN fraction_at_risk END AS fraction_at_risk,
+           CASE WHEN attacker <> 'marketer' THEN people_at_risk END AS people_at_risk
+    FROM (SELECT *, unnest(['prosecutor', 'journalist', 'marketer']) AS attacker FROM _totals)
 )
-SELECT attacker, maximum_risk, average_risk, class_rows AS rows_at_risk, fraction_at_risk,
-       attackers.rows_at_risk AS people_at_risk
-FROM anon._attackers('_risks', threshold) AS attackers LEFT JOIN _rows_at_risk USING (attacker)
+FROM query_table(CASE WHEN population IS NULL THEN '_in_table' ELSE '_in_population' END)      -- only one is bound
 ORDER BY list_position(['prosecutor', 'journalist', 'marketer'], attacker) ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.reidentification_risk IS
     'Prosecutor, journalist and marketer risk: the largest, the average, and the rows above a threshold.';

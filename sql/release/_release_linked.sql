@@ -3,7 +3,7 @@
 -- needs: python
 CREATE OR REPLACE MACRO anon._release_linked(
     tables, person, cols, k, known, class, people, hierarchies, ladder, keep, narrowing, counts, sensitive,
-    max_confidence, max_suppressed_fraction, seed
+    max_confidence, l, t, max_suppressed_fraction, seed
 ) AS TABLE
 WITH _duckanon_rows AS NOT MATERIALIZED (
     SELECT COLUMNS(_anon_choose(*, 'anon.release_linked', 'any of the tables',
@@ -38,6 +38,6 @@ FROM anon._unpack_recoded(
          'hierarchies': (SELECT list({'column_name': column_name, 'leaf': leaf, 'level': level, 'label': label})
                          FROM anon._hierarchies('anon.release_linked', hierarchies)),
          'ladder': ladder, 'keep': keep, 'narrowing': narrowing,
-         'counts': counts, 'sensitive': sensitive, 'max_confidence': max_confidence,
+         'counts': counts, 'sensitive': sensitive, 'max_confidence': max_confidence, 'l': l, 't': t,
          'max_suppressed_fraction': max_suppressed_fraction, 'seed': seed}),
     '"_duckanon_rows"', cols, '"_duckanon_kept"', NULL, 'text');

@@ -22,14 +22,12 @@ WITH _duckanon_records AS NOT MATERIALIZED (
                                 ELSE anon._checked_open_fraction('anon.global_risk', 'target', target, tbl) END,
                             cols, weight, population, household, person, method, nulls, alpha)
 ), _duckanon_cells AS MATERIALIZED (                            -- rows that are alike to an attacker
-    SELECT any_value(codes) AS codes, member, home,
+    SELECT any_value(codes) AS codes, any_value(places) AS places, member, home,
            CASE WHEN person IS NULL THEN fsum(stands_for) ELSE max(stands_for) END AS stands_for,
            sum(row_count)::BIGINT AS row_count
     FROM _duckanon_records GROUP BY class, member, home
-), _duckanon_placed AS (                                         -- one code of all columns, which any can be taken from
-    SELECT *, list_transform(range(1, 1 + len(codes)), lambda place:
-                  hash(hash(coalesce(codes[place], 0), place, codes[place] IS NULL))) AS places,
-           list_aggregate(places, 'bit_xor') AS whole
+), _duckanon_placed AS (
+    SELECT *, list_aggregate(places, 'bit_xor') AS whole
     FROM query_table(CASE WHEN person IS NULL AND household IS NULL AND nulls <> 'any' THEN '_duckanon_records'
                           ELSE '_duckanon_cells' END)
 ), _duckanon_left_out AS (
@@ -57,10 +55,14 @@ WITH _duckanon_records AS NOT MATERIALIZED (
     GROUP BY left_out, risk
 ), _duckanon_kinds AS MATERIALIZED (                            -- rows are people: classes of one size have one risk
     SELECT left_out, row_count, stands_for, hash(row_count, stands_for) AS class, count(*) AS classes
-    FROM (SELECT left_out, sum(row_count)::BIGINT AS row_count, fsum(stands_for) AS stands_for
-          FROM (SELECT left_out, xor(whole, coalesce(places[left_out], 0)) AS class, row_count, stands_for
+    FROM (SELECT (class & CASE WHEN len(cols) < 256 THEN 255 ELSE 65535 END::UBIGINT)::BIGINT AS left_out,
+                 count(*) AS row_count,
+                 CASE WHEN weight IS NOT NULL THEN fsum(stands_for) END AS stands_for
+          FROM (SELECT (xor(whole, coalesce(places[left_out], 0))
+                        & ~CASE WHEN len(cols) < 256 THEN 255 ELSE 65535 END::UBIGINT)
+                       | left_out::UBIGINT AS class, stands_for  -- one number is grouped faster than two
                 FROM _duckanon_placed, _duckanon_left_out)
-          GROUP BY left_out, class)
+          GROUP BY class)
     GROUP BY ALL
 ), _duckanon_sizes AS (
     SELECT DISTINCT class, row_count, stands_for, NULL::UBIGINT AS member FROM _duckanon_kinds

@@ -18,20 +18,13 @@
 CREATE OR REPLACE MACRO anon.interval_disclosure(
     original, released, cols, width := 0.05, key := NULL, person := NULL
 ) AS TABLE
-WITH _duckanon_names AS MATERIALIZED (
-    SELECT list(column_name ORDER BY place ASC NULLS LAST) FILTER (is_original) AS names,
-           bool_and(CASE WHEN anon._kind(column_type) = 'numeric' THEN true
-                         ELSE error('anon.interval_disclosure: cols must name columns of numbers; got ' || column_name
-                                    || ', which is ' || column_type || '.') END) AS are_numeric
-    FROM (SELECT *, true AS is_original FROM anon._columns(original)
-          UNION ALL
-          SELECT *, false FROM anon._columns(released))
-    WHERE anon._is_among(column_name, cols)
+WITH _duckanon_names AS (
+    SELECT list(column_name ORDER BY place ASC NULLS LAST) AS names
+    FROM anon._columns(original) WHERE anon._is_among(column_name, cols)
 ), _duckanon_originals AS NOT MATERIALIZED (
     SELECT COLUMNS(cols), COLUMNS([anon._or_none(key)]) AS _duckanon_key,
            CASE WHEN COLUMNS([anon._or_none(person)]) IS NOT NULL
-                     THEN hash(COLUMNS([anon._or_none(person)])) END AS _duckanon_person,
-           row_number() OVER () AS _duckanon_place
+                     THEN hash(COLUMNS([anon._or_none(person)])) END AS _duckanon_person
     FROM (SELECT *, NULL::UBIGINT AS _duckanon_none
           FROM query_table(
                    anon._checked_table('anon.interval_disclosure', 'original', original,
@@ -40,70 +33,86 @@ WITH _duckanon_names AS MATERIALIZED (
                                anon._checked_person('anon.interval_disclosure', person, cols,
                                    CASE WHEN TRY_CAST(width AS DOUBLE) >= 0 AND isfinite(TRY_CAST(width AS DOUBLE))
                                              THEN anon._checked_apart('anon.interval_disclosure', cols,
-                                                      ['_duckanon_none', '_duckanon_place'],
+                                                      ['_duckanon_none', '_duckanon_original', '_duckanon_numbers',
+                                                       '_duckanon_hash', '_duckanon_alike', '_duckanon_named',
+                                                       '_duckanon_half', '_duckanon_all'],
                                                       anon._checked_groups('anon.interval_disclosure', original, cols,
                                                                            'value'))
                                         ELSE error(anon._must_be('anon.interval_disclosure', 'width',
                                                                  'a number of at least 0', width)) END))))))
-), _duckanon_images AS NOT MATERIALIZED (
-    SELECT COLUMNS(cols), COLUMNS([anon._or_none(key)]) AS _duckanon_key, NULL::UBIGINT AS _duckanon_person,
-           row_number() OVER () AS _duckanon_place
-    FROM (SELECT *, NULL::UBIGINT AS _duckanon_none FROM query_table(released))
-), _duckanon_both AS NOT MATERIALIZED (                 -- columns in the same order; a name with a space is nobody's
-    SELECT true AS " is original", * FROM _duckanon_originals
+), _duckanon_images AS MATERIALIZED (                   -- columns in the order of the original's
+    SELECT * FROM _duckanon_originals WHERE false
     UNION ALL BY NAME
-    SELECT false AS " is original", * FROM _duckanon_images
-), _duckanon_rows AS MATERIALIZED (
-    SELECT " is original" AS is_original, _duckanon_person AS member,
-           CASE WHEN key IS NULL THEN _duckanon_place::UBIGINT
-                WHEN _duckanon_key IS NOT NULL THEN hash(_duckanon_key) END AS place,
-           [UNPACK(CAST(COLUMNS(cols) AS DOUBLE))] AS numbers
-    FROM _duckanon_both
-    WHERE (SELECT are_numeric FROM _duckanon_names)
-), _duckanon_checked AS MATERIALIZED (
-    SELECT anon._checked_rows('anon.interval_disclosure', originals,
-               CASE WHEN key IS NULL AND originals <> images
-                         THEN error('anon.interval_disclosure: released must have as many rows as original, '
-                                    || CAST(originals AS VARCHAR) || ', where there is no key; got '
-                                    || CAST(images AS VARCHAR) || '.')
-                    WHEN key IS NOT NULL AND keys < originals + images
-                         THEN error('anon.interval_disclosure: key must name a column that tells the rows of each '
-                                    || 'table apart; got ' || CAST(key AS VARCHAR)
-                                    || ', which holds a value twice, or NULL.')
-                    ELSE true END) AS is_fine
-    FROM (SELECT count(*) FILTER (is_original) AS originals, count(*) FILTER (NOT is_original) AS images,
-                 count(DISTINCT CASE WHEN key IS NOT NULL AND is_original THEN place END)
-                 + count(DISTINCT CASE WHEN key IS NOT NULL AND NOT is_original THEN place END) AS keys
-          FROM _duckanon_rows)
+    SELECT COLUMNS(cols), COLUMNS([anon._or_none(key)]) AS _duckanon_key
+    FROM (SELECT *, NULL::UBIGINT AS _duckanon_none FROM query_table(released))
+    WHERE anon._are_numbers('anon.interval_disclosure', COLUMNS(cols))
+), _duckanon_deviations AS (
+    SELECT stddev_samp(CASE WHEN isfinite(CAST(COLUMNS(cols) AS DOUBLE)) THEN CAST(COLUMNS(cols) AS DOUBLE) END)
+    FROM _duckanon_images
 ), _duckanon_widths AS MATERIALIZED (
-    SELECT list(half_width ORDER BY place ASC NULLS LAST) AS half_widths
-    FROM (SELECT place, width::DOUBLE * coalesce(stddev_samp(number) FILTER (isfinite(number)), 0) AS half_width
-          FROM (SELECT unnest(range(1, 1 + len(numbers))) AS place, unnest(numbers) AS number
-                FROM _duckanon_rows WHERE NOT is_original)
-          GROUP BY place)
-), _duckanon_compared AS (
-    SELECT own.member, list_transform(range(1, 1 + len(own.numbers)), lambda place:
-               CASE WHEN image.numbers IS NULL THEN false
-                    WHEN own.numbers[place] IS NULL OR image.numbers[place] IS NULL
-                         THEN own.numbers[place] IS NULL AND image.numbers[place] IS NULL
-                    ELSE abs(own.numbers[place] - image.numbers[place]) <= half_widths[place] END) AS insides
-    FROM (FROM _duckanon_rows WHERE is_original) AS own
-         LEFT JOIN (FROM _duckanon_rows WHERE NOT is_original) AS image USING (place), _duckanon_widths
-), _duckanon_inside AS (                                -- once for all columns, once for each
-    SELECT member, row_count, unnest(range(len(insides) + 1)) AS place,
-           unnest([list_aggregate(insides, 'bool_and')] || insides) AS is_inside
-    FROM (SELECT member, insides, count(*) AS row_count FROM _duckanon_compared, _duckanon_checked
-          WHERE is_fine GROUP BY member, insides)
-), _duckanon_counted AS (
-    SELECT place, coalesce(sum(row_count) FILTER (is_inside), 0)::BIGINT AS rows_inside, sum(row_count) AS row_count,
-           count(DISTINCT member) FILTER (is_inside) AS members_inside, count(DISTINCT member) AS members
-    FROM _duckanon_inside GROUP BY place
+    SELECT names AS _duckanon_named, half_widths AS _duckanon_half
+    FROM (SELECT [UNPACK(width::DOUBLE * coalesce(COLUMNS(*), 0))] AS half_widths FROM _duckanon_deviations),
+         _duckanon_names
+), _duckanon_own AS NOT MATERIALIZED (
+    SELECT CAST(COLUMNS(cols) AS DOUBLE), _duckanon_key, _duckanon_person, true AS _duckanon_original
+    FROM _duckanon_originals WHERE anon._are_numbers('anon.interval_disclosure', COLUMNS(cols))
+), _duckanon_by_place AS NOT MATERIALIZED (
+    SELECT _own.*, [UNPACK(COLUMNS(_image.*))] AS _duckanon_numbers
+    FROM (FROM _duckanon_own, _duckanon_widths) AS _own
+         POSITIONAL JOIN (SELECT CAST(COLUMNS(cols) AS DOUBLE) FROM _duckanon_images) AS _image
+), _duckanon_lists AS NOT MATERIALIZED (
+    SELECT CASE WHEN _duckanon_key IS NOT NULL THEN hash(_duckanon_key) END AS _duckanon_hash,
+           [UNPACK(CAST(COLUMNS(cols) AS DOUBLE))] AS _duckanon_numbers
+    FROM _duckanon_images
+), _duckanon_own_keyed AS MATERIALIZED (                -- keys are compared as values of one type
+    SELECT _own.*, CASE WHEN _duckanon_key IS NOT NULL
+                             THEN hash(cast_to_type(_duckanon_key, _duckanon_alike)) END AS _duckanon_hash
+    FROM _duckanon_own AS _own
+         LEFT JOIN (SELECT _duckanon_key AS _duckanon_alike FROM _duckanon_images LIMIT 0) ON true
+), _duckanon_by_key AS NOT MATERIALIZED (
+    FROM _duckanon_own_keyed LEFT JOIN _duckanon_lists USING (_duckanon_hash), _duckanon_widths
+    WHERE (SELECT CASE WHEN bool_or(rows_without_key > 0)
+                            THEN error('anon.interval_disclosure: key must name a column that tells the rows of each '
+                                       || 'table apart; got ' || CAST(key AS VARCHAR)
+                                       || ', which holds a value twice, or NULL.')
+                       ELSE true END
+           FROM (SELECT count(*) - count(DISTINCT _duckanon_hash) AS rows_without_key FROM _duckanon_own_keyed
+                 UNION ALL
+                 SELECT count(*) - count(DISTINCT _duckanon_hash) FROM _duckanon_lists))
+), _duckanon_inside AS (                                -- a column each, and no lists of them: one quick pass
+    SELECT anon._is_inside(COLUMNS(cols), _duckanon_numbers,
+                           list_position(_duckanon_named, alias(COLUMNS(cols))), _duckanon_half),
+           _duckanon_person, _duckanon_original
+    FROM query_table(CASE WHEN key IS NULL THEN '_duckanon_by_place' ELSE '_duckanon_by_key' END)
+), _duckanon_row_counts AS NOT MATERIALIZED (
+    SELECT count_if(COLUMNS(cols))::BIGINT, count_if(least(true, *COLUMNS(cols)))::BIGINT AS _duckanon_all,
+           count(_duckanon_original) AS _duckanon_originals
+    FROM _duckanon_inside
+), _duckanon_people_counts AS NOT MATERIALIZED (
+    SELECT count(DISTINCT CASE WHEN COLUMNS(cols) THEN _duckanon_person END),
+           count(DISTINCT CASE WHEN least(true, *COLUMNS(cols)) THEN _duckanon_person END) AS _duckanon_all,
+           count(DISTINCT _duckanon_person) AS _duckanon_originals
+    FROM _duckanon_inside
+), _duckanon_rows AS MATERIALIZED (
+    SELECT [_duckanon_all, UNPACK(COLUMNS(cols))] AS inside, _duckanon_originals AS everybody
+    FROM _duckanon_row_counts, (SELECT count(*) AS _duckanon_image_rows FROM _duckanon_images)
+    WHERE anon._checked_rows('anon.interval_disclosure', _duckanon_originals,
+              CASE WHEN key IS NULL AND _duckanon_originals <> _duckanon_image_rows
+                        THEN error('anon.interval_disclosure: released must have as many rows as original, '
+                                   || CAST(_duckanon_originals AS VARCHAR) || ', where there is no key; got '
+                                   || CAST(_duckanon_image_rows AS VARCHAR) || '.')
+                   ELSE true END)
+), _duckanon_people AS (
+    SELECT [_duckanon_all, UNPACK(COLUMNS(cols))] AS inside, _duckanon_originals AS everybody
+    FROM _duckanon_people_counts
 )
-SELECT names[place] AS column_name, CASE WHEN place > 0 THEN half_widths[place] END AS half_width, rows_inside,
-       CASE WHEN person IS NULL THEN rows_inside ELSE members_inside END AS people_inside,
-       people_inside / nullif(CASE WHEN person IS NULL THEN row_count ELSE members END, 0) AS fraction
-FROM _duckanon_counted, _duckanon_names, _duckanon_widths
-WHERE (SELECT is_fine FROM _duckanon_checked)
+SELECT _duckanon_named[place] AS column_name, CASE WHEN place > 0 THEN _duckanon_half[place] END AS half_width,
+       rows_inside, people_inside, people_inside / nullif(everybody, 0) AS fraction
+FROM (SELECT unnest(range(len(_rows.inside))) AS place, unnest(_rows.inside) AS rows_inside,
+             unnest(_people.inside) AS people_inside, _people.everybody
+      FROM _duckanon_rows AS _rows,
+           query_table(CASE WHEN person IS NULL THEN '_duckanon_rows' ELSE '_duckanon_people' END) AS _people),
+     _duckanon_widths
 ORDER BY place ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.interval_disclosure IS
     'How many original numbers lie within narrow intervals around the released ones, in all columns and in each.';

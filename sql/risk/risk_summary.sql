@@ -16,52 +16,56 @@
 CREATE OR REPLACE MACRO anon.risk_summary(
     tbl, cols, weight := NULL, population := NULL, sensitive := NULL, person := NULL, nulls := 'value', alpha := 1
 ) AS TABLE
-WITH _duckanon_names AS (
-    FROM anon._names_apart('anon.risk_summary', tbl, [])
-), _duckanon_records AS MATERIALIZED (
+WITH _duckanon_records AS MATERIALIZED (
     FROM anon._risk_records('anon.risk_summary',
                             anon._checked_other('anon.risk_summary', 'sensitive', sensitive, cols, tbl), cols, weight,
                             population, NULL, person, 'exact', nulls, alpha)
+    WHERE (SELECT are_apart FROM anon._names_apart('anon.risk_summary', tbl, []))
 ), _duckanon_risks AS MATERIALIZED (
     FROM anon._risk_classes('anon.risk_summary', '_duckanon_records', '_duckanon_records', population, person, 'exact',
                             nulls, alpha)
-    WHERE (SELECT are_apart FROM _duckanon_names)
-), _pair_cells AS MATERIALIZED (     -- classes that one or two columns make unique, as anon.special_uniques finds them
-    SELECT class, any_value(codes) AS codes, sum(row_count)::BIGINT AS row_count, min(member) AS first_member,
-           max(member) AS last_member
-    FROM _duckanon_records GROUP BY class
-), _pair_sets AS (
-    SELECT first_place, unnest(range(first_place, 1 + width)) AS last_place
-    FROM (SELECT unnest(range(1, 1 + width)) AS first_place, width
-          FROM (SELECT max(len(codes)) AS width FROM _pair_cells))
-), _pair_keys AS (
-    SELECT first_place, last_place, codes[first_place] AS first_code, codes[last_place] AS last_code, class, row_count,
-           first_member, last_member
-    FROM _pair_cells, _pair_sets
-    WHERE nulls = 'value' OR (codes[first_place] IS NOT NULL AND codes[last_place] IS NOT NULL)
-), _pair_groups AS (
-    SELECT coalesce(list(class) FILTER (person IS NOT NULL), [max(class)]) AS classes
-    FROM _pair_keys
-    GROUP BY first_place, last_place, first_code, last_code
-    HAVING CASE WHEN person IS NULL THEN sum(row_count) = 1
-                ELSE min(first_member) IS NOT DISTINCT FROM max(last_member) END
-), _duckanon_pairs AS (
-    SELECT DISTINCT unnest(classes) AS class FROM _pair_groups
-), _duckanon_known AS (                                         -- rows that are alike, or people
-    SELECT max(risk) AS risk, min(sample_frequency) AS frequency,
-           bool_or(_duckanon_pairs.class IS NOT NULL) AS is_special,
+), _duckanon_people AS MATERIALIZED (                           -- rows that are alike, or people
+    SELECT max(risk) AS risk, min(sample_frequency) AS frequency, bool_or(_pairs.class IS NOT NULL) AS is_special,
            CASE WHEN person IS NULL THEN sum(row_count) ELSE 1 END AS people
-    FROM _duckanon_records JOIN _duckanon_risks USING (class) LEFT JOIN _duckanon_pairs USING (class)
+    FROM _duckanon_records JOIN _duckanon_risks USING (class)
+         LEFT JOIN anon._pair_uniques('_duckanon_records', person, nulls) AS _pairs USING (class)
     WHERE person IS NULL OR member IS NOT NULL
     GROUP BY member, CASE WHEN person IS NULL THEN class END
+), _duckanon_least_people AS (
+    SELECT (SELECT min(sample_frequency) FROM _duckanon_risks) AS k, sum(people * is_special::INTEGER) AS special
+    FROM _duckanon_people
+), _duckanon_kinds AS MATERIALIZED (                            -- rows are people: classes of one size have one risk
+    SELECT row_count, stands_for, hash(row_count, stands_for) AS class, count(*) AS classes, NULL::UBIGINT AS member
+    FROM (SELECT count(*) AS row_count, CASE WHEN weight IS NOT NULL THEN fsum(stands_for) END AS stands_for
+          FROM _duckanon_records GROUP BY class)
+    GROUP BY ALL
+), _duckanon_everyone AS (
+    SELECT classes * row_count AS row_count, member FROM _duckanon_kinds
+), _duckanon_rows AS (
+    SELECT risk, sample_frequency AS frequency, classes * row_count AS people
+    FROM _duckanon_kinds
+         JOIN anon._risk_classes('anon.risk_summary', '_duckanon_kinds', '_duckanon_everyone', population, NULL,
+                                 'exact', 'value', 1) USING (class)
+), _duckanon_pairs AS (                                         -- what one column makes unique two do, too
+    SELECT unnest(range(1, greatest(first_place, 2))) AS last_place, first_place
+    FROM (SELECT unnest(range(1, 1 + len(cols))) AS first_place) WHERE first_place > 1 OR len(cols) = 1
+), _duckanon_alone AS (
+    SELECT max(class) AS class
+    FROM (SELECT CASE WHEN first_place > last_place THEN xor(places[first_place], places[last_place])
+                      ELSE places[1] END AS pair, class FROM _duckanon_records, _duckanon_pairs)
+    GROUP BY pair HAVING count(*) = 1
+), _duckanon_least_rows AS (
+    SELECT (SELECT min(row_count) FROM _duckanon_kinds) AS k, count(DISTINCT class) AS special FROM _duckanon_alone
 ), _duckanon_figures AS MATERIALIZED (
-    SELECT (SELECT min(sample_frequency) FROM _duckanon_risks) AS k, sum(people)::DOUBLE AS people,
+    SELECT any_value(k)::DOUBLE AS k, sum(people)::DOUBLE AS people,
            coalesce(sum(people) FILTER (frequency < 2), 0) / sum(people) AS unique_fraction,
-           fsum(people * risk) AS expected, max(risk) AS highest_risk,
-           coalesce(sum(people) FILTER (is_special), 0) / sum(people) AS special_fraction,
+           any_value(special) / sum(people) AS special_fraction, fsum(people * risk) AS expected,
+           max(risk) AS highest_risk,
            CASE WHEN person IS NULL THEN 'row' ELSE 'person' END AS one,
            CASE WHEN person IS NULL THEN 'rows' ELSE 'people' END AS all_of_them
-    FROM _duckanon_known
+    FROM query_table(CASE WHEN person IS NULL AND nulls <> 'any' THEN '_duckanon_rows' ELSE '_duckanon_people' END),
+         query_table(CASE WHEN person IS NULL AND nulls <> 'any' THEN '_duckanon_least_rows'
+                          ELSE '_duckanon_least_people' END)
     HAVING anon._checked_rows('anon.risk_summary', count(*), true)
 ), _duckanon_of_classes AS (
     SELECT unnest([

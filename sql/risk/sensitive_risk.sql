@@ -28,29 +28,48 @@ CREATE OR REPLACE MACRO anon.sensitive_risk(tbl, cols, sensitive, c := 2, nulls 
 WITH _duckanon_members AS MATERIALIZED (
     FROM anon._sensitive_members('anon.sensitive_risk', anon._checked_ratio('anon.sensitive_risk', 'c', c, tbl), cols,
                                  sensitive, nulls, person)
-), _duckanon_scores AS MATERIALIZED (                           -- the larger, the worse
+), _duckanon_classes AS MATERIALIZED (
+    FROM anon._sensitive_measures('_duckanon_members', c, person, false)
+), _duckanon_worst AS MATERIALIZED (
+    SELECT max(basic_beta) AS worst_basic, max(enhanced_beta) AS worst_enhanced, max(delta) AS worst_delta,
+           min(recursive_l) AS worst_recursive, min(people_l) AS worst_l, min(people_entropy) AS worst_entropy
+    FROM _duckanon_classes
+    HAVING anon._checked_rows('anon.sensitive_risk', count(*), true)
+), _duckanon_bad AS NOT MATERIALIZED (                           -- what sums in another order change is none
+    SELECT class, class_people, basic_beta >= worst_basic - 5e-13 AS is_basic,
+           enhanced_beta >= worst_enhanced - 5e-13 AS is_enhanced, delta >= worst_delta - 5e-13 AS is_delta,
+           recursive_l = worst_recursive AS is_recursive, people_l <= worst_l + 5e-13 AS is_l,
+           people_entropy <= worst_entropy + 5e-13 AS is_entropy
+    FROM _duckanon_classes, _duckanon_worst
+), _duckanon_most AS (                                          -- of those equally bad the one with the most is shown
+    SELECT max(class_people) FILTER (is_basic) AS most_basic, max(class_people) FILTER (is_enhanced) AS most_enhanced,
+           max(class_people) FILTER (is_delta) AS most_delta, max(class_people) FILTER (is_recursive) AS most_recursive,
+           max(class_people) FILTER (is_l) AS most_l, max(class_people) FILTER (is_entropy) AS most_entropy
+    FROM _duckanon_bad
+), _duckanon_shown AS MATERIALIZED (
     SELECT class, class_people,
            unnest(['basic_beta_likeness', 'enhanced_beta_likeness', 'delta_disclosure', 'recursive_l', 'people_l',
                    'people_entropy_l']) AS measure,
-           unnest([basic_beta, enhanced_beta, delta, -recursive_l, -people_l, -people_entropy]) AS score
-    FROM anon._sensitive_measures('_duckanon_members', c, person)
-), _duckanon_worst AS MATERIALIZED (
-    SELECT measure, max(score) AS score FROM _duckanon_scores
-    GROUP BY measure
-    HAVING anon._checked_rows('anon.sensitive_risk', count(*), true)
-), _duckanon_shown AS MATERIALIZED (                            -- of those equally bad the one with the most is shown
-    SELECT measure, class, class_people
-    FROM _duckanon_scores JOIN _duckanon_worst USING (measure)
-    WHERE round(_duckanon_scores.score, 12) = round(_duckanon_worst.score, 12)
-    QUALIFY class_people = max(class_people) OVER (PARTITION BY measure)
+           unnest([shows_basic, shows_enhanced, shows_delta, shows_recursive, shows_l, shows_entropy]) AS is_shown
+    FROM (SELECT class, class_people, is_basic AND class_people = most_basic AS shows_basic,
+                 is_enhanced AND class_people = most_enhanced AS shows_enhanced,
+                 is_delta AND class_people = most_delta AS shows_delta,
+                 is_recursive AND class_people = most_recursive AS shows_recursive,
+                 is_l AND class_people = most_l AS shows_l, is_entropy AND class_people = most_entropy AS shows_entropy
+          FROM _duckanon_bad, _duckanon_most)
+    WHERE shows_basic OR shows_enhanced OR shows_delta OR shows_recursive OR shows_l OR shows_entropy
+), _duckanon_scores AS (
+    SELECT unnest(['basic_beta_likeness', 'enhanced_beta_likeness', 'delta_disclosure', 'recursive_l', 'people_l',
+                   'people_entropy_l']) AS measure,
+           unnest([worst_basic, worst_enhanced, worst_delta, worst_recursive, worst_l, worst_entropy]) AS score
+    FROM _duckanon_worst
 ), _duckanon_rows AS (
     SELECT measure, any_value(score) AS score, min(named) AS worst_class, any_value(class_people) AS worst_class_size
-    FROM _duckanon_worst LEFT JOIN _duckanon_shown USING (measure)
+    FROM _duckanon_scores LEFT JOIN (FROM _duckanon_shown WHERE is_shown) AS shown USING (measure)
          LEFT JOIN anon._class_names(tbl, cols, nulls, '_duckanon_shown') USING (class)
     GROUP BY measure
-    HAVING (SELECT anon._checked_rows('anon.sensitive_risk', count(*), true) FROM _duckanon_members)
 )
-SELECT measure, abs(score) AS value, worst_class, worst_class_size,
+SELECT measure, score AS value, worst_class, worst_class_size,
        CASE measure
            WHEN 'basic_beta_likeness'
                 THEN 'By so many times its share of the table a value is more frequent in a class, at most.'

@@ -13,7 +13,7 @@ WITH _duckanon_members AS MATERIALIZED (
                                       'people_l', 'people_entropy_l'], tbl)),
              cols, sensitive, nulls, person)
 ), _duckanon_classes AS MATERIALIZED (
-    FROM anon._sensitive_measures('_duckanon_members', c, person)
+    FROM anon._sensitive_measures('_duckanon_members', c, person, true)
 )
 SELECT unnest(named), class_people AS class_size, basic_beta, enhanced_beta, delta AS delta_disclosure, recursive_l,
        people_l, people_entropy AS people_entropy_l

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from duckanon._core.account.cohorts import POOL, Decision, People, Rules, decide
-from duckanon._core.account.joint import ABSENT, JointCounts, PeopleOfRelease
+from duckanon._core.account.cohort_people import POOL, People, Rules
+from duckanon._core.account.cohorts import Decision, decide
+from duckanon._core.account.groups import ABSENT
+from duckanon._core.account.joint import JointCounts, PeopleOfRelease
 from duckanon._core.common.arrays import Bools, Ints
+from duckanon.job.coarser_labels import CoarserLabels, Ladder, levels_of
 
 
 @dataclass
 class Population:
-    """People of a number of classes (from 1), each with a sensitive value; month by month some join, leave and move."""
+    """People of a number of classes (from 1), each with a sensitive value; month by month some join, leave and move.
+
+    `shape` has the number of labels of each column: who moves then gets another label of one column, not another class.
+    """
 
     people: int
     classes: int
     months: int
     values: int = 10
+    shape: tuple[int, ...] | None = None
     joining: float = 0.02
     leaving: float = 0.02
     moving: float = 0.01
@@ -43,26 +52,66 @@ class Population:
                 here = self.now != ABSENT
                 self.now[here & (self._random.random(len(here)) < self.leaving)] = ABSENT
                 moves = np.flatnonzero((self.now != ABSENT) & (self._random.random(len(here)) < self.moving))
-                self.now[moves] = self._random.integers(1, self.classes + 1, len(moves))
+                self.now[moves] = self._moved(self.now[moves])
                 joins = min(self._random.poisson(self.people * self.joining), len(here) - last)
                 self.now[last : last + joins] = self._random.integers(1, self.classes + 1, joins)
                 last += joins
             yield self.now.copy()
 
+    def _moved(self, classes: Ints) -> Ints:
+        if self.shape is None:
+            return self._random.integers(1, self.classes + 1, len(classes))
+        labels = np.array(np.unravel_index(classes - 1, self.shape))
+        column = self._random.integers(0, len(self.shape), len(classes))
+        width = np.array(self.shape)[column]
+        places = column, np.arange(len(classes))
+        labels[places] = (labels[places] + 1 + self._random.integers(0, width - 1)) % width
+        return 1 + np.ravel_multi_index(tuple(labels), self.shape)
+
+
+def coarser_classes(shape: Sequence[int]) -> Ints:
+    """Return the classes (from 1) of columns with so many labels under ever coarser labels, as a plan has them."""
+    ladders = []
+    for count in shape:
+        size = math.ceil(math.sqrt(count))
+        merged = {str(label): f"from {label // size * size}" for label in range(count)}
+        ladders.append(Ladder(count, (merged,) if count >= 4 else ()))
+    labels = CoarserLabels([str(place) for place in range(len(shape))], ladders, list(levels_of(ladders)))
+    numbers: dict[tuple[str | None, ...], int] = {(None,) * len(shape): POOL}
+    exact = [tuple(map(str, one)) for one in itertools.product(*map(range, shape))]
+    numbers |= {one: number for number, one in enumerate(exact, 1)}
+    rows = [[POOL] * len(labels.levels)]
+    for one in exact:
+        at = [labels.at(one, level) for level in range(len(labels.levels))]
+        rows.append([numbers.setdefault(coarse, len(numbers)) for coarse in at])
+    return np.array(rows)
+
+
+def only_the_pool(classes: int) -> Ints:
+    """Return classes without coarser labels but unknown ones."""
+    return np.column_stack([np.arange(classes + 1), np.full(classes + 1, POOL)])
+
 
 @dataclass
 class InCohorts:
-    """Releases in cohorts; people keep the value with which they entered."""
+    """Releases in cohorts; people keep the value with which they entered.
+
+    `is_followed` says that pseudonyms are released; `coarser` has the classes under coarser labels.
+    """
 
     total: int
     values: int
     rules: Rules
+    coarser: Ints
+    is_followed: bool = False
     counts: JointCounts = field(init=False)
 
     def __post_init__(self) -> None:
         self.counts = JointCounts.of_nobody(self.total)
         self.classes = np.full(self.total, ABSENT)
+        self.was_in = np.zeros(self.total, np.bool_)
         self.waited = np.zeros(self.total, np.int64)
+        self.stale = np.zeros(self.total, np.int64)
         self.shown_value = np.zeros(self.total, np.int64)
         self.is_first = True
 
@@ -74,25 +123,34 @@ class InCohorts:
             before=self.classes,
             now=now,
             is_seen=self.counts.is_seen,
+            was_in=self.was_in,
             must_go=np.zeros(self.total, np.bool_) if must_go is None else must_go,
             waited=self.waited,
+            stale=self.stale,
+            coarser=self.coarser,
             shown={"value": (numbers * self.values + self.shown_value)[is_in]},
             new={"value": (numbers * self.values + value)[is_here]},
             left=self.counts.left,
             widths={"value": self.values},
+            paths=self.counts.paths,
         )
         decided = decide(people, replace(self.rules, size=self.rules.k) if self.is_first else self.rules)
         self.is_first = False
         self.classes = decided.classes
+        self.was_in = self.was_in | (self.classes != ABSENT)
         self.shown_value = np.where(decided.is_old, self.shown_value, value)
         self.waited = np.where((self.classes == ABSENT) & is_here, self.waited + 1, 0)
-        self.counts = self.counts.after(released(self.classes, self.shown_value, self.values), {"value": self.values})
+        self.stale = np.where(decided.is_stale, self.stale + 1, 0)
+        made = released(self.classes, self.shown_value, self.values, is_followed=self.is_followed)
+        self.counts = self.counts.after(made, {"value": self.values})
         return decided
 
 
-def released(classes: Ints, value: Ints, values: int) -> PeopleOfRelease:
+def released(classes: Ints, value: Ints, values: int, *, is_followed: bool = False) -> PeopleOfRelease:
     is_in = classes != ABSENT
-    return PeopleOfRelease(classes, {"value": np.unique(classes[is_in] * values + value[is_in])})
+    pairs, counts = np.unique(classes[is_in] * values + value[is_in], return_counts=True)
+    sets = {"value": np.where(is_in, value, ABSENT)} if is_followed else {}
+    return PeopleOfRelease(classes, {"value": pairs}, {"value": counts}, sets)
 
 
 def by_fixed_plan(now: Ints, k: int) -> Ints:
@@ -110,4 +168,13 @@ def independently(now: Ints, count: int, random: np.random.Generator) -> Ints:
     return found
 
 
-__all__ = ["POOL", "InCohorts", "Population", "by_fixed_plan", "independently", "released"]
+__all__ = [
+    "POOL",
+    "InCohorts",
+    "Population",
+    "by_fixed_plan",
+    "coarser_classes",
+    "independently",
+    "only_the_pool",
+    "released",
+]

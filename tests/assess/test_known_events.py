@@ -34,7 +34,8 @@ def brute_force(rows: list[tuple], known: dict[str, int], k: int) -> list[tuple]
     told = defaultdict(set)
     for who, *_, value in rows:
         told[who] |= {value} - {None}
-    found, least, risky, confidence = [], len(people), set(), 0.0
+    prior = Counter(value for who in people for value in told[who] or {None})
+    found, least, risky, confidence, values_of, distance = [], len(people), set(), 0.0, len(prior), 0.0
     for size in range(max(known.values()) + 1):
         choices = {}
         for who in people:
@@ -47,13 +48,16 @@ def brute_force(rows: list[tuple], known: dict[str, int], k: int) -> list[tuple]
             holders = {who for who in people if who % 2 == parity and not need - records[who]}
             choices[parity, chosen] = holders
             least = min(least, len(holders))
-            values = Counter(value for who in holders for value in told[who])
-            confidence = max([confidence, *(count / len(holders) for count in values.values())])
+            values = Counter(value for who in holders for value in told[who] or {None})
+            confidence = max([confidence, *(values[one] / len(holders) for one in values if one)])
+            values_of = min(values_of, len(values))
+            differences = (abs(values[one] / values.total() - prior[one] / prior.total()) for one in prior)
+            distance = max(distance, sum(differences) / 2)
             if len(holders) < k:
                 risky |= holders
         if choices:
             rare = sum(len(holders) < k for holders in choices.values())
-            found.append((size, len(choices), least, rare, len(people), len(risky), confidence))
+            found.append((size, len(choices), least, rare, len(people), len(risky), confidence, values_of, distance))
     return found
 
 
@@ -82,7 +86,7 @@ def report(con: duckdb.DuckDBPyConnection, rows: list[tuple], known: dict[str, i
     )
     given_known = f"MAP {known}"
     written = query.replace("$tables", str(list(known))).replace("$known", given_known).replace("$k", str(k))
-    return [(*row[:6], row[7] or 0.0) for row in con.execute(written).fetchall()]
+    return [(*row[:6], *row[7:]) for row in con.execute(written).fetchall()]
 
 
 @dear
@@ -92,5 +96,5 @@ def report(con: duckdb.DuckDBPyConnection, rows: list[tuple], known: dict[str, i
     st.integers(2, 4),
 )
 def test_is_brute_force(con: duckdb.DuckDBPyConnection, rows: list[tuple], known: dict[str, int], k: int) -> None:
-    """Choices, the smallest number of people, rare choices, people at risk and the confidence, for m = 1, 2, 3."""
+    """Choices, the smallest number of people, rare choices, people at risk and what is told, for m = 1, 2, 3."""
     assert report(con, rows, known, k) == [pytest.approx(row) for row in brute_force(rows, known, k)]

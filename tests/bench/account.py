@@ -1,8 +1,9 @@
 """`python -m tests.bench.account [study | size]`: what cohorts cost, and what an account of many people takes.
 
 `study` makes twelve monthly releases of 200,000 people in 300 classes, 2 % joining and leaving and 1 % moving a month,
-by three ways: cut anew every month, by a fixed plan, and in cohorts. `size` enters 24 releases of a million people into
-an account, and prints the processor seconds, the peak memory and the size of the file.
+by three ways: cut anew every month, by a fixed plan, and in cohorts. Who moves gets another label of one of three
+columns; `study anywhere`: another class, whatever it is. `size` enters 24 releases of a million people into an account,
+and prints the processor seconds, the peak memory and the size of the file; `size followed` with pseudonyms.
 """
 
 from __future__ import annotations
@@ -15,30 +16,43 @@ from pathlib import Path
 
 import numpy as np
 
-from duckanon._core.account.cohorts import POOL, Rules
+from duckanon._core.account.cohort_people import POOL, Rules
 from duckanon._core.account.entries import Entry, hashed
-from duckanon._core.account.joint import ABSENT, JointCounts
+from duckanon._core.account.groups import ABSENT
+from duckanon._core.account.joint import JointCounts
 from duckanon._core.account.releases import Releases
 from duckanon._core.account.storage import Account
 from duckanon._core.common.arrays import Ints
-from tests.account.population import InCohorts, Population, by_fixed_plan, independently, released
+from tests.account.population import (
+    InCohorts,
+    Population,
+    by_fixed_plan,
+    coarser_classes,
+    independently,
+    only_the_pool,
+    released,
+)
 
 K, L = 10, 2
+SHAPE, CLASSES = (10, 6, 5), 300
 
 
-def study(people: int = 200_000, classes: int = 300, months: int = 12) -> None:
+def study(how: str = "one column", people: int = 200_000, months: int = 12) -> None:
     """Print what each way of publishing leaves to an attacker, and what it costs an analyst, after each month."""
-    for way in ("independent", "fixed plan", "cohorts of 10", "cohorts of 30", "cohorts of 60"):
-        population = Population(people, classes, months)
+    for way in ("independent", "fixed plan", "pool, 30", "coarser, 10", "coarser, 30", "coarser, 60", "followed, 30"):
+        population = Population(people, CLASSES, months, shape=SHAPE if how == "one column" else None)
         random = np.random.default_rng(1)
         total = len(population.now)
-        size = int(way.split()[-1]) if way.startswith("cohorts") else K
-        cohorts = InCohorts(total, population.values, Rules(K, L, size=size))
+        kind, _, size = way.partition(", ")
+        coarser = only_the_pool(CLASSES) if kind == "pool" else coarser_classes(SHAPE)
+        rules = Rules(K, L, size=int(size or K))
+        cohorts = InCohorts(total, population.values, rules, coarser, is_followed=kind == "followed")
         counts = JointCounts.of_nobody(total)
         delays: list[int] = []
         stale, stale_for = np.zeros(total, np.bool_), np.zeros(total, np.int64)
+        start = time.process_time()
         for now in population.pass_by():
-            if way.startswith("cohorts"):
+            if size:
                 waited, was_seen = cohorts.waited, cohorts.counts.is_seen
                 decided = cohorts.release(now, population.value)
                 made, stale = decided.classes, decided.is_stale
@@ -46,19 +60,22 @@ def study(people: int = 200_000, classes: int = 300, months: int = 12) -> None:
                 stale_for = np.where(stale, stale_for + 1, 0)
                 counts = cohorts.counts
             else:
-                made = by_fixed_plan(now, K) if way == "fixed plan" else independently(now, classes, random)
+                made = by_fixed_plan(now, K) if way == "fixed plan" else independently(now, CLASSES, random)
                 of_release = released(made, population.value, population.values)
                 counts = counts.after(of_release, {"value": population.values})
         here = now != ABSENT
         below = counts.sizes[counts.groups][counts.is_seen] < K
         own = np.unique(counts.groups[counts.is_seen] * population.values + population.value[counts.is_seen])
         values = np.bincount(own // population.values, minlength=len(counts.sizes))[counts.sizes > 0]
+        is_coarser = (made > CLASSES) & ~stale
         print(
-            f"{way:15} joint_k {counts.k:3}  below k {below.mean():6.1%}  joint_l {counts.values_left('value'):2}  "
+            f"{way:12} joint_k {counts.k:3}  below k {below.mean():6.1%}  joint_l {counts.values_left('value'):2}  "
             f"values of a group {values.min()}  waiting {(here & (made == ABSENT)).sum() / here.sum():5.2%}  "
-            f"stale {stale.sum() / here.sum():5.2%}  pooled {(made == POOL).sum() / here.sum():5.2%}  "
+            f"stale {stale.sum() / here.sum():5.2%}  coarser {is_coarser.sum() / here.sum():5.2%}  "
+            f"pooled {(made == POOL).sum() / here.sum():5.2%}  "
             f"delay {np.mean(delays or [0]):.2f}  stale for {stale_for[stale].mean() if stale.any() else 0:.1f}  "
-            f"error of counts {_error(now, made) if way != 'independent' else float('nan'):.1%}",
+            f"error of counts {_error(now, made) if way != 'independent' else float('nan'):.1%}  "
+            f"{time.process_time() - start:.1f} s",
             flush=True,
         )
 
@@ -66,16 +83,18 @@ def study(people: int = 200_000, classes: int = 300, months: int = 12) -> None:
 def _error(now: Ints, made: Ints) -> float:
     """Return the mean difference of counts by class, as a share of the true ones."""
     width = int(now.max()) + 1
-    true, shown = (np.bincount(one[one > POOL], minlength=width)[1:] for one in (now, made))
+    true, shown = (np.bincount(one[(one > POOL) & (one < width)], minlength=width)[1:] for one in (now, made))
     return float((np.abs(shown - true) / true).mean())
 
 
-def size(people: int = 1_000_000, classes: int = 1500, months: int = 24) -> None:
+def size(how: str = "", people: int = 1_000_000, months: int = 24) -> None:
     """Enter releases in cohorts into an account, as a job does, and print what each takes."""
-    population = Population(people, classes, months)
+    shape = (15, 10, 10)
+    population = Population(people, 1500, months, shape=shape)
     total = len(population.now)
     names = np.array([f"P{number:09}" for number in range(total)])
-    cohorts = InCohorts(total, population.values, Rules(K, L, size=30))
+    rules, is_followed = Rules(K, L, size=30), how == "followed"
+    cohorts = InCohorts(total, population.values, rules, coarser_classes(shape), is_followed=is_followed)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "account.sqlite"
         with Account(path, "a key of sixteen characters", create=True) as account:
@@ -86,7 +105,7 @@ def size(people: int = 1_000_000, classes: int = 1500, months: int = 24) -> None
                 decided = time.process_time()
                 is_in = np.flatnonzero(cohorts.classes != ABSENT)
                 numbers, found = np.unique(cohorts.classes[is_in], return_inverse=True)
-                pairs = np.unique(found * population.values + cohorts.shown_value[is_in])
+                pairs, people_of = np.unique(found * population.values + cohorts.shown_value[is_in], return_counts=True)
                 texts = [str(value) for value in pairs % population.values]
                 entry = Entry(
                     policy="policy.toml",
@@ -96,16 +115,21 @@ def size(people: int = 1_000_000, classes: int = 1500, months: int = 24) -> None
                     people=hashed(account, "person", names[is_in].tolist(), lambda: None),
                     classes=found,
                     values={"value": (pairs // population.values, hashed(account, "value", texts, lambda: None))},
+                    counts={"value": people_of},
+                    sets={"value": cohorts.shown_value[is_in]} if is_followed else {},
                     labels=b"".join(account.keyed("labels", str(number)) for number in numbers),
                     owners=np.arange(len(is_in)),
                 )
                 hashing = time.process_time()
                 (*_, (_, counts)) = releases.joint([entry])
+                told = (
+                    f"joint_k {counts.k}, joint_l {counts.values_left('value')}, joint_t {counts.distance('value'):.3f}"
+                )
                 counted = time.process_time()
                 releases.enter([entry], str(month), month)
                 entered = time.process_time()
                 print(
-                    f"release {month + 1:2}: joint_k {counts.k}, joint_l {counts.values_left('value')}; "
+                    f"release {month + 1:2}: {told}; "
                     f"decided in {decided - start:.1f} s, hashed in {hashing - decided:.1f} s, counted in "
                     f"{counted - hashing:.1f} s, entered in {entered - counted:.1f} s; "
                     f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024} MB, "
@@ -115,4 +139,4 @@ def size(people: int = 1_000_000, classes: int = 1500, months: int = 24) -> None
 
 
 if __name__ == "__main__":
-    {"study": study, "size": size}[sys.argv[1] if len(sys.argv) > 1 else "study"]()
+    {"study": study, "size": size}[sys.argv[1] if len(sys.argv) > 1 else "study"](*sys.argv[2:3])

@@ -1,4 +1,7 @@
-"""Linked tables of events: the check against a plain count of pairs of rows, the release against the check."""
+"""Linked tables of events: the check against a plain count of pairs of rows, the release against the check.
+
+Rows are people here, of a generated hospital with 6.4 events each in three tables.
+"""
 
 from __future__ import annotations
 
@@ -6,60 +9,60 @@ from functools import partial
 
 import duckanon
 from duckanon._bridge.sql import Connection
-from duckanon.cli import demo_command, statements
+from tests import hospital
 from tests.bench.harness import Task
 
-COLS = "['visited', 'department']"
+QUARTERS = [f"{table}_by_quarter" for table in hospital.TABLES]
 
 
-def clinic(people: int) -> Connection:
-    """Make the patients of the demo, 1.8 visits each, with months as labels for the check."""
+def prepared(people: int) -> Connection:
+    """Make a hospital, and its tables with quarters in place of days for the check."""
     con = duckanon.connect()
-    con.execute(f"SET VARIABLE people = {people}; SET enable_progress_bar = false").fetchall()
-    for statement in statements.split(statements.script(demo_command.FILES / "population.sql")):
-        con.execute(statement).fetchall()
-    con.execute(
-        """CREATE TABLE people AS
-           SELECT patient_id, sex, date_diff('year', dob, DATE '2026-01-01') // 20 AS age FROM patients;
-           CREATE TABLE months AS SELECT patient_id, strftime(visited, '%Y-%m') AS visited, department FROM visits"""
-    ).fetchall()
+    hospital.fill(con, people)
+    for table, by_quarter in zip(hospital.TABLES, QUARTERS, strict=True):
+        con.execute(f"CREATE TABLE {by_quarter} AS SELECT * REPLACE (quarter(day) AS day) FROM {table}").fetchall()
     return con
 
 
 def checked(con: Connection, known: int) -> None:
     con.execute(
-        f"FROM anon.known_events(['months'], 'patient_id', {COLS}, known := {known}, class := ['sex', 'age'], "
-        "people := 'people', k := 10)"
+        f"FROM anon.known_events({QUARTERS}, 'patient', {hospital.COLS}, known := {known}, class := ['sex', 'age'], "
+        "people := 'patients', k := 10)"
     ).fetchall()
 
 
 def pairs(con: Connection) -> None:
     """Count the people of every pair of labels of one person, which is the least that a check of two has to do."""
+    union = " UNION ALL BY NAME ".join(f"SELECT '{table}' AS part, * FROM {table}" for table in QUARTERS)
     con.execute(
-        """WITH e AS (SELECT *, row_number() OVER () AS n FROM months JOIN people USING (patient_id))
-           SELECT min(c) FROM (SELECT count(DISTINCT a.patient_id) AS c FROM e AS a JOIN e AS b
-                               ON a.patient_id = b.patient_id AND a.n < b.n
-                               GROUP BY a.sex, a.age, a.visited, a.department, b.visited, b.department)"""
+        f"""WITH e AS (SELECT patient, sex, age, row(part, day, ward, code, test, value) AS label,
+                              row_number() OVER () AS n FROM ({union}) JOIN patients USING (patient))
+            SELECT min(c) FROM (SELECT count(DISTINCT a.patient) AS c FROM e AS a JOIN e AS b
+                                ON a.patient = b.patient AND a.n < b.n GROUP BY a.sex, a.age, a.label, b.label)"""
     ).fetchall()
 
 
 def released(con: Connection, known: int) -> None:
+    """Release with a k that leaves as much room in a class whatever its size: 10 for 100,000 people."""
+    k = con.execute("SELECT count(*) // 10_000 FROM patients").fetchall()[0][0]
     con.execute(
-        f"CREATE OR REPLACE TABLE released AS FROM anon.release_linked(['visits'], 'patient_id', {COLS}, 10, "
-        f"known := {known}, class := ['sex', 'age'], people := 'people', seed := 1)"
+        f"CREATE OR REPLACE TABLE released AS FROM anon.release_linked({hospital.TABLES}, 'patient', {hospital.COLS}, "
+        f"{k}, known := {known}, class := ['sex', 'age'], seed := 1, {hospital.OPTIONS})"
     ).fetchall()
 
 
 TASKS = [
     *(
-        Task(f"known_events, {known} of them", [20_000, 200_000], clinic, partial(checked, known=known), pairs, "pairs")
+        Task(
+            f"known_events, {known} of them", [20_000, 100_000], prepared, partial(checked, known=known), pairs, "pairs"
+        )
         for known in (2, 3)
     ),
     *(
         Task(
             f"release_linked, {known} known",
-            [20_000, 200_000],
-            clinic,
+            [20_000, 100_000],
+            prepared,
             partial(released, known=known),
             partial(checked, known=known),
             "check",

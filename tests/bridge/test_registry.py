@@ -71,7 +71,6 @@ def test_the_algorithm_takes_what_its_macro_passes(name: str) -> None:
         options = {one.name for one in declared.flat[1:]}
     elif declared.is_public and declared.body is None:  # the query is written from the declaration
         options = {one.name for one in declared.parameters if getattr(one, "kind", "group") != "table"}
-        options |= {"meanings"} if getattr(declared, "reads_labels", False) else set()
         if isinstance(declared, Release | Report):
             assert len([one for one in declared.flat if one.kind == "table"]) == len({*tables} - {"stacked"})
     else:
@@ -90,7 +89,6 @@ def test_the_algorithm_takes_what_its_macro_passes(name: str) -> None:
         return  # the fields of a search, which names them itself
     told = {*getattr(declared, "columns", ())}  # what the query has used, and not every algorithm asks for
     told |= {"draws", "releases"} if "stacked" in tables else set()
-    told |= {"hierarchies"} if getattr(declared, "reads_labels", False) else set()
     assert options - told <= parameters.keys(), f"{name} does not take {options - parameters.keys()}"
     needed = {one.name for one in parameters.values() if one.default is inspect.Parameter.empty}
     assert needed - {*tables, "tell"} <= options

@@ -18,6 +18,7 @@ from scipy import stats
 from duckanon._core.common import labels
 from duckanon._core.common.values import numbers
 from duckanon._methods.generalize import budgets
+from duckanon._methods.generalize.partition.cuts import cuts as cuts_of_pairs
 from tests.profiles import cheap
 from tests.sqltest import data_file
 
@@ -215,6 +216,26 @@ def test_a_cut_is_no_value_unless_it_is_shared(pair: list[float], is_whole: bool
         assert low < cut < high
         assert float(scale.text(cut)) == cut
     assert low < scale.cut(float(low), float(high), is_shared=True) <= high
+
+
+NUMBER = st.one_of(st.floats(-1e9, 1e9), st.integers(-300, 300).map(float), st.floats(0, 1e-6), st.floats(1e14, 1e18))
+
+
+@cheap
+@given(st.lists(st.tuples(NUMBER, NUMBER, st.booleans()), min_size=1, max_size=20), st.booleans())
+def test_many_cuts_are_those_of_each_pair(pairs: list[tuple[float, float, bool]], is_whole: bool) -> None:
+    scale = labels.Numbers(is_whole)
+    lows = [float(math.floor(min(pair[:2]))) if is_whole else min(pair[:2]) for pair in pairs]
+    highs = [float(math.floor(max(pair[:2])) + 1) if is_whole else max(pair[:2]) for pair in pairs]
+    chosen = [place for place in range(len(pairs)) if lows[place] < highs[place]]
+    each = [scale.cut(lows[place], highs[place], pairs[place][2]) for place in chosen]
+    together = cuts_of_pairs(
+        scale,
+        np.array([lows[place] for place in chosen]),
+        np.array([highs[place] for place in chosen]),
+        np.array([pairs[place][2] for place in chosen], bool),
+    )
+    np.testing.assert_array_equal(together, each)
 
 
 def test_readable_dates() -> None:

@@ -87,10 +87,214 @@ def test_cohorts_continue_the_last_release_and_no_other(policy: Path, database: 
     told = release(duckdb_policy, previous="moved.duckdb")["tables"][0]["cohorts"]
     assert (told["stale"], told["longest_stale"]) == (3, 2)
     for other, message in [
-        (("release.parquet", "release.csv"), "target.path must be a Parquet or DuckDB file for cohorts"),
         (('plan = "plan.parquet"', ""), "cohorts need a plan"),
         (("joint_k = 10\n", ""), "promises.joint_k must say how many"),
         ((ACCOUNT, ""), "promises.joint_k counts the releases of an account"),
     ]:
         with pytest.raises(PolicyError, match=message):
             release(write_policy(policy.parent, other))
+
+
+PSEUDONYMS = (
+    ('patient = "person"', 'patient = { role = "person", pseudonym = true }'),
+    ("[source]", '[key]\nenvironment = "PSEUDONYM_KEY"\n\n[source]'),
+)
+
+
+def records(path: str) -> dict[str, tuple[str, str]]:
+    """Return what a release that was kept shows of each pseudonym."""
+    query = f"SELECT patient, age, diagnosis FROM read_csv('{path}', all_varchar = true)"
+    return {patient: (age, diagnosis) for patient, age, diagnosis in duckdb.sql(query).fetchall()}
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize("target", ["release.csv", "release.csv.gz"])
+def test_a_nightly_csv_file_with_pseudonyms(
+    target: str, policy: Path, database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PSEUDONYM_KEY", "the key of the pseudonyms")
+    formulas = ("'influenza', 'asthma', 'cold'", "'=1+1', '', '-'")  # which a file shows otherwise than the table
+    no_formulas = ("[columns]", "no_formulas = true\n\n[columns]")
+    nightly = write_policy(policy.parent, *PSEUDONYMS, no_formulas, ("release.parquet", target))
+    kept = []
+    for night, (count, without) in enumerate([(90, []), (99, [0, 3, 6]), (126, list(range(0, 30, 3))), (126, [])]):
+        rows = PEOPLE.replace(*formulas).format(count, ", ".join(map(str, [-1, *without])))
+        database.execute(f"COPY ({rows}) TO 'people.parquet'").fetchall()
+        if night == 3:
+            Path("erase.csv").write_text("id\n31\n")
+        told = release(nightly)["tables"][0]["cohorts"]
+        kept.append(f"night_{night}.{target}")
+        Path(kept[-1]).write_bytes(Path(target).read_bytes())
+        expected = [(0, 0, 0), (9, 3, 0), (0, 0, 0), (19, 0, 1)][night]
+        assert (told["waiting"], told["stale"], told["erased"]) == expected
+    nights = [records(path) for path in kept]
+    assert nights[0] == nights[1]  # people who are gone keep pseudonym and record
+    assert {value for _, value in nights[0].values()} == {"'=1+1", None, "'-"}
+    # who follows pseudonyms from night to night finds ten people and two values for every list of classes
+    lists: dict[tuple[str | None, ...], list[str]] = {}
+    for one in sorted(set().union(*nights)):
+        lists.setdefault(tuple(night[one][0] if one in night else None for night in nights), []).append(one)
+    assert len(lists) >= 5
+    for people in lists.values():
+        assert len(people) >= 10
+        shown = [{night[one][1] for one in people} for night in nights if people[0] in night]
+        assert min(map(len, shown)) >= 2
+
+
+TWO_TABLES = f"""
+[source]
+path = "people.parquet"
+
+[method]
+name = "generalize"
+narrowing = ["diagnosis"]
+
+[promises]
+{PROMISES}
+{ACCOUNT}
+[cohorts]
+class_size = 20
+size = 12
+
+[tables.people]
+target = {{ path = "people_release.parquet" }}
+plan = "people_plan.parquet"
+columns = {{ id = "person", age = "quasi_identifier", sex = "drop", ward = "drop", diagnosis = "sensitive" }}
+
+[tables.wards]
+target = {{ path = "wards_release.csv" }}
+plan = "wards_plan.parquet"
+columns = {{ id = "person", age = "drop", sex = "drop", ward = "quasi_identifier", diagnosis = "sensitive" }}
+"""
+
+
+@pytest.mark.rotating
+def test_several_tables_count_each_other(policy: Path, database: duckdb.DuckDBPyConnection) -> None:
+    path = policy.with_name("two.toml")
+    path.write_text(TWO_TABLES)
+    rows = """SELECT i AS id, 20 + i % 2 AS age, 'f' AS sex, 'ward ' || (i // 2 % 2) AS ward,
+                     ['influenza', 'asthma', 'cold'][1 + i // 4 % 3] AS diagnosis FROM range({}, {}) AS t(i)"""
+    for first, last, expected in ((0, 160, (0, 0)), (12, 172, (12, 12)), (40, 240, (0, 0))):
+        database.execute(f"COPY ({rows.format(first, last)}) TO 'people.parquet'").fetchall()
+        record = release(path)
+        assert record["account"]["joint_k"] >= 10
+        for table in record["tables"]:
+            assert (table["cohorts"]["waiting"], table["cohorts"]["stale"]) == expected
+    assert record["account"]["releases"] == 6
+    assert sizes("'people_release.parquet'").keys() == {"20", "21"}
+    path.write_text(TWO_TABLES.replace("\n[source]", '\nplan = "plan.parquet"\n\n[source]', 1))
+    with pytest.raises(PolicyError, match="give each table a plan of its own"):
+        release(path)
+
+
+@pytest.mark.rotating
+def test_people_who_move_keep_labels_that_are_true(policy: Path, database: duckdb.DuckDBPyConnection) -> None:
+    """Twelve people get another age each; sex stays, and is shown."""
+    two_sexes = ("'f' AS sex", "['f', 'm'][1 + i % 2] AS sex")
+    rows = PEOPLE.replace(*two_sexes).replace("20 + i % 3", "{age}")
+    classes = "20 + i // 2 % 3"
+    database.execute(f"COPY ({rows.format(240, -1, age=classes)}) TO 'people.parquet'").fetchall()
+    release(policy)
+    moved = f"CASE WHEN i < 132 AND i % 12 = 0 THEN [21, 22][1 + i % 24 // 12] ELSE {classes} END"
+    database.execute(f"COPY ({rows.format(240, -1, age=moved)}) TO 'people.parquet'").fetchall()
+    told = release(policy)["tables"][0]["cohorts"]
+    assert (told["coarser"], told["pooled"], told["stale"]) == (11, 0, 0)
+    query = "SELECT age, sex, count(*) FROM 'release.parquet' WHERE age IS NULL OR sex IS NULL GROUP BY ALL"
+    assert duckdb.sql(query).fetchall() == [(None, "f", 11)]
+    told = release(policy)["tables"][0]["cohorts"]  # they stay there, whatever their age is
+    assert (told["coarser"], told["stale"], told["waiting"]) == (11, 0, 0)
+
+
+MONTHS = 6
+HALF_A_YEAR = f"""
+plan = "plan.parquet"
+[key]
+environment = "PSEUDONYM_KEY"
+[source]
+path = "people.parquet"
+[target]
+path = "release.csv"
+[columns]
+patient = {{ role = "person", pseudonym = true }}
+age = "quasi_identifier"
+zip = "quasi_identifier"
+diagnosis = "sensitive"
+[method]
+name = "generalize"
+narrowing = ["diagnosis"]
+[promises]
+k = 5
+joint_k = 5
+joint_l = 2
+max_suppressed_fraction = 0.3
+{ACCOUNT}
+[cohorts]
+class_size = 60
+patience = 1
+"""
+
+
+@pytest.mark.thorough
+def test_half_a_year_of_files_attacked_by_who_has_all_of_them(
+    folder: Path, database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """People join, leave, move and fall ill; the attacker follows pseudonyms, the owner looks if labels are true."""
+    monkeypatch.setenv("ACCOUNT_KEY", KEY)
+    monkeypatch.setenv("PSEUDONYM_KEY", "the key of the pseudonyms")
+    path = folder / "monthly.toml"
+    path.write_text(HALF_A_YEAR)
+    own = duckdb.connect()
+    drawn = "(md5_number_lower(patient || ' {}') % {})::INTEGER"
+    zips = f"(10000 + 1000 * {drawn})::VARCHAR"
+    own.execute(f"""
+        CREATE OR REPLACE TABLE population AS
+        SELECT patient, 20 + {drawn.format("a", 40)} AS age, {zips.format("z", 24)} AS zip,
+               'd' || {drawn.format("d", 4)} AS diagnosis, patient < 1500 AS is_here
+        FROM range(2400) AS t(patient)""").fetchall()
+    nights, told = [], []
+    for month in range(MONTHS):
+        chance = drawn.format(f"chance {month}", 100)
+        if month:
+            own.execute(f"""
+                UPDATE population SET
+                    zip = CASE WHEN {chance} < 6 THEN {zips.format(f"z {month}", 24)} ELSE zip END,
+                    diagnosis = CASE WHEN {chance} IN (4, 5, 6) THEN 'd' || {drawn.format(f"d {month}", 4)}
+                                ELSE diagnosis END,
+                    is_here = CASE WHEN patient BETWEEN 1400 + 100 * {month} AND 1499 + 100 * {month} THEN true
+                              WHEN {chance} BETWEEN 10 AND 14 THEN false ELSE is_here END""").fetchall()
+        rows = "SELECT * EXCLUDE (is_here) FROM population WHERE is_here"
+        own.execute(f"COPY ({rows}) TO 'people.parquet'").fetchall()
+        told.append(release(path)["tables"][0]["cohorts"])
+        shown = database.execute(
+            """
+            SELECT file.patient, file.age, file.zip, file.diagnosis, truth.age, truth.zip, truth.diagnosis
+            FROM read_csv('release.csv', all_varchar = true) AS file
+            LEFT JOIN 'people.parquet' AS truth ON file.patient = anon.pseudonym(truth.patient::VARCHAR, $key)""",
+            {"key": "the key of the pseudonyms"},
+        ).fetchall()
+        nights.append({row[0]: row[1:4] for row in shown})
+        wrong = sum(not (_is_of(*row[1:3], *row[4:6]) and row[3] == row[6]) for row in shown)
+        assert wrong == told[-1]["stale"]
+    assert told[-1]["coarser"] > 20
+    assert told[-1]["waiting"] < 150
+    lists: dict[tuple, list[str]] = {}
+    for one in sorted(set().union(*nights)):
+        lists.setdefault(tuple(night[one][:2] if one in night else None for night in nights), []).append(one)
+    assert min(map(len, lists.values())) >= 5
+    for people in lists.values():
+        for night in nights:
+            assert people[0] not in night or len({night[one][2] for one in people}) >= 2
+
+
+def _is_of(age_label: str | None, zip_label: str | None, age: int | None, zip_code: str | None) -> bool:
+    """Tell whether labels are true of a person."""
+    if age is None or zip_code is None:
+        return False
+    if zip_label is not None and not zip_code.startswith(zip_label.rstrip("*")):
+        return False
+    if age_label is None:
+        return True
+    if age_label.startswith(("<", ">=")):
+        return age < float(age_label[1:]) if age_label[0] == "<" else age >= float(age_label[2:])
+    low, _, high = age_label.strip("[)").partition(", ")
+    return float(low) <= age < float(high) if high else age == float(low)

@@ -13,6 +13,7 @@ from duckanon.cli.main import main
 from duckanon.job import PolicyError, PromiseBroken, release, run
 from duckanon.job.check import check_policy
 from duckanon.job.draft import draft
+from duckanon.job.linked_counts import LinkedPart, LinkedTables
 from tests.job.conftest import LINKED_PEOPLE, LINKED_POLICY
 
 
@@ -25,7 +26,7 @@ def policy(hospital: Path, *replacements: tuple[str, str]) -> Path:
     return hospital / "policy.toml"
 
 
-def smallest_by_brute_force() -> int:
+def holders_by_brute_force() -> dict[tuple, set[str]]:
     """Read the files as a receiver does: people of the same class who have any visit, two, or a visit and a result."""
     classes = dict(duckdb.sql("SELECT patient, age FROM 'patients_out.parquet'").fetchall())
     rows: dict[str, list[tuple]] = {one: [] for one in classes}
@@ -35,11 +36,16 @@ def smallest_by_brute_force() -> int:
         rows[one].append(("visits", *label))
     for one, *label in duckdb.sql("SELECT patient, test FROM 'labs_out.parquet'").fetchall():
         rows[one].append(("labs", *label))
-    held: Counter = Counter()
+    held: dict[tuple, set[str]] = {}
     for one, own in rows.items():
-        chosen = {tuple(sorted(some)) for size in (0, 1, 2) for some in combinations(own, size)}
-        held.update((classes[one], some) for some in chosen if sum(label[0] == "labs" for label in some) < 2)
-    return min(held.values())
+        for some in (tuple(sorted(some)) for size in (0, 1, 2) for some in combinations(own, size)):
+            if sum(label[0] == "labs" for label in some) < 2:
+                held.setdefault((classes[one], some), set()).add(one)
+    return held
+
+
+def smallest_by_brute_force() -> int:
+    return min(map(len, holders_by_brute_force().values()))
 
 
 def test_events_are_released_together_and_counted_on_their_files(
@@ -61,10 +67,11 @@ def test_events_are_released_together_and_counted_on_their_files(
     ]
     assert keys[1] <= keys[0]
     assert keys[2] <= keys[0]
-    three, with_rows, whole = record["linked"]["exposure"]
+    three, with_rows, with_absent, whole = record["linked"]["exposure"]
     assert (three["knows"], whole["people"]) == ("3 events", LINKED_PEOPLE)
     assert three["unique"] <= three["under_k"] <= whole["under_k"]
     assert with_rows["knows"] == "2 events and the number of all rows"
+    assert with_absent["knows"] == "2 events and one that the person does not have"
     names = [table["output"]["path"] for table in record["tables"]]
     assert main(["verify", *names]) == 0
     assert "visits: known_events: confirmed: " in capsys.readouterr().out
@@ -74,6 +81,16 @@ def test_events_are_released_together_and_counted_on_their_files(
     (hospital / "visits_out.csv").write_text("\n".join(changed) + "\n")
     assert main(["verify", *names]) == 1
     assert "labs: known_events: DIFFERS: 1, recorded as " in capsys.readouterr().out
+
+
+def test_an_event_that_a_person_does_not_have_tells_who_it_is(database: duckdb.DuckDBPyConnection) -> None:
+    """Of ten people with two events, one lacks the third that all others have; these lack none that could be known."""
+    con = database.cursor()
+    con.execute("CREATE TEMP TABLE a AS SELECT p, e FROM range(10) AS t(p), range(3) AS s(e) WHERE p > 0 OR e < 2")
+    tables = LinkedTables(con, [LinkedPart("shown", "a", "p", ["e"], 1)])
+    more, _, absent, _ = tables.exposure(5)
+    assert (more["people"], more["unique"], more["under_k"]) == (10, 0, 0)
+    assert (absent["people"], absent["unique"], absent["under_k"]) == (1, 1, 1)
 
 
 @pytest.mark.rotating
@@ -96,8 +113,38 @@ def test_a_release_that_breaks_the_promise_is_not_published(hospital: Path, monk
     days = 'name = "release_linked"\nladder = [{ day = "day" }]'
     with pytest.raises(PromiseBroken, match="rows would have to be left out"):
         release(policy(hospital, ('name = "release_linked"', days)))
-    with pytest.raises(PolicyError, match=r"max_confidence must be at least 0\.\d+, the share of people"):
+    with pytest.raises(PolicyError, match=r"max_confidence must be at least 0\.\d+, the largest share"):
         release(policy(hospital, ("[tables.visits]", "[tables.visits]\npromises = { max_confidence = 0.3 }")))
+
+
+@pytest.mark.rotating
+def test_known_events_tell_little_about_sensitive_columns(hospital: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The largest share, the fewest values and the distance are those that a receiver counts, and verify confirms."""
+    limits = {"max_confidence": 0.8, "l": 4, "t": 0.3}
+    written = ", ".join(f"{name} = {limit}" for name, limit in limits.items())
+    record = release(policy(hospital, ("[tables.visits]", f"[tables.visits]\npromises = {{ {written} }}")))
+    values: dict[str, set[str]] = {}
+    for one, value in duckdb.sql("SELECT pid, diagnosis FROM 'visits_out.csv'").fetchall():
+        values.setdefault(one, set()).add(value)
+    everybody = Counter(value for own in values.values() for value in own)
+    found = [Counter(value for one in people for value in values[one]) for people in holders_by_brute_force().values()]
+    sizes = [len(people) for people in holders_by_brute_force().values()]
+    expected = {
+        "max_confidence": max(max(one.values()) / size for one, size in zip(found, sizes, strict=True)),
+        "l": min(map(len, found)),
+        "t": max(
+            sum(abs(one[value] / one.total() - everybody[value] / everybody.total()) for value in everybody) / 2
+            for one in found
+        ),
+    }
+    promises = {one["name"]: one for one in record["tables"][1]["promises"]}
+    for name, limit in limits.items():
+        promise = promises[f"{name} of diagnosis"]
+        assert promise["passed"]
+        assert (promise["asked"], promise["measured"]) == (limit, pytest.approx(expected[name]))
+    assert main(["verify", *(table["output"]["path"] for table in record["tables"])]) == 0
+    shown = capsys.readouterr().out
+    assert all(f"visits: {name} of diagnosis: confirmed: " in shown for name in limits)
 
 
 @pytest.mark.parametrize(
@@ -111,7 +158,12 @@ def test_a_release_that_breaks_the_promise_is_not_published(hospital: Path, monk
             "columns.day is a quasi_identifier of visits",
         ),
         ('pid = { role = "person", pseudonym = true }', 'pid = "person"', "pseudonym = true }, since it releases"),
-        ("known_events = 1 }", "known_events = 1, t = 0.2 }", "promises.t is not for release_linked; promise max_conf"),
+        ("known_events = 1 }", "known_events = 1, t = 0.2 }", "promises.t needs a column with the role sensitive"),
+        (
+            "[tables.visits]",
+            '[tables.visits]\npromises = { l = 2, l_kind = "entropy" }',
+            'promises.l must be a whole number, and l_kind "distinct"',
+        ),
         ("known_events = 1 }", "known_events = 1, linked_k = 2 }", "promises.linked_k is not for release_linked"),
         ("known_events = 1 }", "known_events = 1, k = 4 }", "promises.k must be the same for all tables"),
         ("known_events = 1 }", "max_confidence = 0.5 }", "promises.max_confidence needs a column with the role sens"),

@@ -181,10 +181,8 @@ def test_draws_have_the_types_of_the_original(shared: duckdb.DuckDBPyConnection)
         """CREATE OR REPLACE TABLE kinds_shown AS SELECT '[20, 30)' AS whole, {'lo': 1.5, 'hi': 2.75} AS decimal,
                '>=5' AS real, '2024-02' AS day, '2024-01-02' AS moment, '*' AS flag, '{x, z}' AS word FROM range(400)"""
     ).fetchall()
-    names = "['whole', 'decimal', 'real', 'day', 'moment', 'flag', 'word']"
-    meanings = shared.execute(f"SELECT anon._label_meanings('t', 'kinds', 'kinds_shown', {names}, NULL)").fetchall()
     tables = [shared.table(name).to_arrow_table() for name in ("kinds", "kinds_shown")]
-    drawn = judged(*tables, meanings[0][0]).drawn(np.random.default_rng(1))
+    drawn = judged(*tables).drawn(np.random.default_rng(1))
     assert drawn.schema.field("decimal").type == tables[0].schema.field("decimal").type
     assert drawn.schema.field("day").type == tables[0].schema.field("day").type
     values = {name: set(drawn[name].to_pylist()) for name in drawn.column_names}
@@ -204,13 +202,13 @@ def test_open_boxes_and_null(shared: duckdb.DuckDBPyConnection) -> None:
     kind = pa.struct([("lo", pa.int64()), ("hi", pa.int64())])
     cells = [{"lo": None, "hi": 2}, {"lo": 3, "hi": None}, None]
     released = pa.table({name: pa.array(cells * 200, kind) for name in "ab"})
-    drawn = judged(original, released, None).drawn(np.random.default_rng(1))
+    drawn = judged(original, released).drawn(np.random.default_rng(1))
     by_cell = [set(drawn["a"].to_pylist()[place::3]) for place in range(3)]
     assert by_cell == [{1, 2}, set(range(3, 10)), set(range(1, 10))]
     assert set(drawn["b"].to_pylist()[2::3]) == {None}
     backwards = pa.table({name: pa.array([{"lo": 3, "hi": 2}], kind) for name in "ab"})
     with pytest.raises(ValueError, match='column "a" holds an interval that ends before it starts; got row 1'):
-        judged(original, backwards, None)
+        judged(original, backwards)
 
 
 @pytest.mark.rotating

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
+from duckanon._measure.coarse.tables import read_labels
 from duckanon._measure.queries import answers as module
-from duckanon._measure.queries.labels import meanings_of
 from duckanon._measure.queries.query_columns import query_column
 from tests.profiles import dear
 
@@ -99,8 +99,7 @@ def test_generalized_against_counting_rows(
     original, released = (
         people.sql(f"SELECT COLUMNS({columns}) FROM {name}").to_arrow_table() for name in ("original", "released")
     )
-    call = f"SELECT anon._label_meanings('test', 'original', 'released', {columns}, NULL)"
-    meanings = meanings_of(people.execute(call).fetchall()[0][0])
+    meanings = read_labels(original, released, None)
     asked, counts = {}, []
 
     def spied_column(name: str, *arguments: Any) -> Any:

@@ -16,6 +16,7 @@ import pytest
 
 from duckanon.cli import main as cli
 from duckanon.job import FileProblem, PolicyError, PromiseBroken, places, release
+from duckanon.job.warehouse import Warehouse
 from tests.job import test_kill
 from tests.job.conftest import changed
 from tests.rendered.servers import Postgres
@@ -187,6 +188,66 @@ def _killed_at_publication(path: Path, is_committed: bool) -> int:
         finally:  # whatever is raised here, this process runs no further test
             os._exit(0)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+COHORTS = """k = 10
+joint_k = 10
+joint_l = 2
+max_suppressed_fraction = 0.5
+
+[account]
+path = "account.sqlite"
+key = { environment = "ACCOUNT_KEY" }
+
+[cohorts]
+class_size = 20
+"""
+
+
+@pytest.mark.parametrize("is_followed", [False, True])
+def test_cohorts_continue_a_table_of_the_server(
+    is_followed: bool, folder: Path, clinic: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of a table have no order: what is kept is found by what is in it."""
+    monkeypatch.setenv("ACCOUNT_KEY", "the key of this account")
+    monkeypatch.setenv("PSEUDONYM_KEY", "the key of the pseudonyms")
+    followed = [
+        ('patient = "person"', 'patient = { role = "person", pseudonym = true }'),
+        ("[source]", '[key]\nenvironment = "PSEUDONYM_KEY"\n\n[source]'),
+    ]
+    path = policy(
+        folder,
+        clinic,
+        ("k = 10\n", COHORTS),
+        ('"suppress_cells"', '"generalize"\nnarrowing = ["diagnosis"]'),
+        ("[source]", 'plan = "plan.parquet"\n\n[source]'),
+        *(followed if is_followed else []),
+    )
+    shown = "SELECT age, sex, diagnosis, count(*) AS n FROM clinic.released GROUP BY 1, 2, 3 ORDER BY 1, 2, 3"
+    release(path)
+    first = clinic.rows(shown)
+    clinic.run("DELETE FROM clinic.people WHERE patient IN (0, 4, 8)")
+    clinic.run("UPDATE clinic.released SET sex = sex WHERE diagnosis = 'asthma'")  # rows change their places
+    told = release(path)["tables"][0]["cohorts"]
+    assert (told["stale"], told["waiting"]) == (3, 0)
+    assert clinic.rows(shown) == first
+    clinic.run("DELETE FROM clinic.people WHERE patient % 4 = 0 AND patient < 48")
+    with monkeypatch.context() as patched:  # entered, but not on the server
+
+        def failing(self: Warehouse, mark: str) -> None:
+            raise FileProblem("postgresql: gone")
+
+        patched.setattr(Warehouse, "commit", failing)
+        with pytest.raises(FileProblem, match="gone"):
+            release(path)
+    assert clinic.rows(shown) == first
+    assert release(path, dry_run=True)["tables"][0]["cohorts"]["stale"] == 0
+    record = release(path)
+    assert (record["tables"][0]["cohorts"]["stale"], record["account"]["releases"]) == (0, 4)
+    assert sum(row["n"] for row in clinic.rows(shown)) == 240 - 24
+    clinic.run("UPDATE clinic.released SET age = 'x' WHERE ctid = (SELECT min(ctid) FROM clinic.released)")
+    with pytest.raises(FileProblem, match="cohorts continue release 4 of the account, and this is not its table"):
+        release(path)
 
 
 def test_a_job_that_waits_for_the_server_stops_when_it_is_asked_to(folder: Path, clinic: Postgres) -> None:

@@ -68,6 +68,20 @@ def test_opendp_says_that_no_mechanism_costs_more_than_its_share(most: int, epsi
         assert 0.99 * epsilon < Fraction(price) * most <= epsilon
 
 
+def test_the_rank_error_of_a_quantile_is_the_largest_that_data_can_cause() -> None:
+    """All people have one value: then every other step is wrong by half of them, and noise takes one now and then."""
+    found = []
+    for share, people in ((0.5, 6), (0.5, 8), (0.5, 10), (0.1, 8)):
+        quantile = mechanisms.Quantile(1, 1.0, share, 100)
+        drawn = np.array([quantile.draw(np.full(people, 50)) for _ in range(100)])
+        errors = np.where(drawn < 50, share, np.where(drawn > 50, 1 - share, 0)) * people
+        found.append(float(np.sqrt((errors**2).mean())) / quantile.deviation)
+    assert 0.6 < max(found) < 1.2
+    assert mechanisms.Quantile(3, 1.0, 0.5, 100).deviation == pytest.approx(
+        3 * mechanisms.Quantile(1, 1.0, 0.5, 100).deviation, rel=1e-6
+    )
+
+
 def test_a_group_of_one_person_is_released_as_rarely_as_delta_says() -> None:
     """The probability of discrete Laplace noise, and how often it was: OpenDP's own price is that of the next count."""
     for epsilon in (0.5, 1.0, 2.0):

@@ -171,7 +171,7 @@ def test_linked_tables_have_a_section_of_what_is_not_promised(run: Run) -> None:
 
 def test_accounts_and_cohorts_are_told_but_not_of_a_few_people(run: Run) -> None:
     cohorts = {"people": 399, "waiting": 12, "mean_wait": 1.0, "longest_wait": 2, "stale": 3, "mean_stale": 1.625}
-    cohorts |= {"longest_stale": 4, "pooled": 0, "erased": 1, "count_error": 0.031}
+    cohorts |= {"longest_stale": 4, "coarser": 14, "pooled": 0, "erased": 1, "count_error": 0.031}
     account = {"path": "account.sqlite", "releases": 2, "people": 411, "joint_k": 11}
     page = Page(report.html(changed(run, cohorts=cohorts) | {"account": account}, {}))
     text = " ".join(page.all("body")[0][1].split())
@@ -184,7 +184,8 @@ def test_accounts_and_cohorts_are_told_but_not_of_a_few_people(run: Run) -> None
     assert "fewer than 10 people, on average" not in text
     shown = {attributes.get("data-path") for attributes, _ in page.all("data")}
     assert {
-        f"/tables/0/cohorts/{name}" for name in ("waiting", "mean_wait", "longest_wait", "pooled", "count_error")
+        f"/tables/0/cohorts/{name}"
+        for name in ("waiting", "mean_wait", "longest_wait", "coarser", "pooled", "count_error")
     } == {path for path in shown if "/cohorts/" in (path or "")}
     first = account | {"releases": 1, "people": 1, "joint_k": 1}
     text = " ".join(Page(report.html(run[0] | {"account": first}, {})).all("body")[0][1].split())

@@ -14,6 +14,7 @@ from duckanon.job import run
 from duckanon.workbench.app import application
 from duckanon.workbench.policy_text import PolicyText
 from duckanon.workbench.site import Site
+from duckanon.workbench.tree_editor import Editor
 from duckanon.workbench.works import Works
 
 RARE = "astronaut"
@@ -92,7 +93,7 @@ def folder(opened: Site) -> Path:
 def site(opened: Site, folder: Path) -> Iterator[Site]:
     """Return the workbench as if it were opened now."""
     opened.policy = opened.bench.policy = PolicyText(folder / "policy.toml")
-    opened.works, opened.moves = Works(), []
+    opened.works, opened.moves, opened.editor = Works(), [], Editor(opened.bench)
     yield opened
     assert opened.works.stop()
 

@@ -35,6 +35,9 @@ def test_every_page_is_shown_and_says_what_it_counted(client: TestClient, site: 
     first = client.get("/token/columns").text
     names = re.findall(r'aria-label="What (\w+) is"', first)
     assert set(names[:2]) == {"occupation", "xq"}  # undecided ones first
+    suggested = re.findall(r"<strong>Suggestion:</strong> (.*?)</span>", first)
+    assert len(suggested) == 2  # no decision without a hint
+    assert "“others may know it”: with it" in suggested[0] + suggested[1]
     assert "For example nurse" in first or "For example clerk" in first or "For example cook" in first
 
 
@@ -115,27 +118,105 @@ def test_promises_and_terms_are_written(client: TestClient, site: Site, folder: 
     assert '<b>"' not in client.get("/token/release").text.replace("&lt;", "").replace("&gt;", "")
 
 
-@pytest.mark.rotating
-def test_hierarchies_are_built_by_clicks(client: TestClient, site: Site, folder: Path) -> None:
+def tree(client: TestClient, site: Site, do: str, column: str = "occupation", level: int = 0, **form: Any) -> str:
+    """Change the hierarchy of a column as its page does."""
+    draft = site.editor.draft(column).version
+    return act(client, site, "hierarchy", "hierarchy", column=column, level=level, draft=draft, do=do, **form)
+
+
+def numbers(page: str) -> dict[str, str]:
+    """Return the numbers of the members that a page of a hierarchy lists, by their names."""
+    return {name: number for number, name in re.findall(r'<label for="member-(\d+)">([^<]*)</label>', page)}
+
+
+def test_a_tree_of_categories_is_built_by_hand(client: TestClient, site: Site, folder: Path) -> None:
     act(client, site, "role", column="occupation", role="quasi_identifier")
-    listed = client.get("/token/method?column=occupation").text
-    assert "Group of nurse" in listed
-    assert RARE not in listed
-    groups = {"group:nurse": "care", "group:cook": "service", "group:clerk": "service"}
-    act(client, site, "hierarchy", "method", column="occupation", kind="groups", **groups)
-    act(client, site, "hierarchy", "method", column="age", kind="ranges", width="5")
-    lines = (folder / "occupation_hierarchy.csv").read_text().splitlines()
-    assert "nurse,care,*" in lines
-    assert f"{RARE},other,*" in lines
+    assert "Build the hierarchy of occupation" in client.get("/token/method").text
+    page = html.unescape(client.get("/token/hierarchy?column=occupation").text)
+    members = numbers(page)
+    assert set(members) == {"nurse", "clerk", "cook"}
+    assert RARE not in page
+    checked = {f"member:{members[name]}": "on" for name in ("cook", "clerk")}
+    page = tree(client, site, "move", to="new", name=" service  staff ", **checked)
+    assert "2 members were moved." in page
+    assert "Not saved yet." in page
+    assert RARE not in page
+    rare = re.search(r'name="rare:(\d+)"', page)
+    assert rare
+    page = tree(client, site, "move", to="new", name="other", **{f"rare:{rare[1]}": "on"})
+    page = tree(client, site, "add")
+    assert "Level 2: 3 groups" in page
+    page = html.unescape(client.get("/token/hierarchy?column=occupation&level=1").text)
+    above = numbers(page)
+    assert set(above) == {"nurse", "service staff", "other"}  # one that was named is shown, whoever is in it
+    page = tree(
+        client,
+        site,
+        "move",
+        level=1,
+        to="new",
+        name="known",
+        **{f"member:{above[one]}": "on" for one in ("nurse", "service staff")},
+    )
+    page = tree(client, site, "rename", level=1, group=0, name="none")
+    page = tree(client, site, "back", level=1)
+    assert "The last change was taken back." in page
+    page = tree(client, site, "save")
+    assert "Saved as <strong>occupation_hierarchy.csv" in page
+    assert (folder / "occupation_hierarchy.csv").read_text().splitlines() == [
+        "value,level_1,level_2,everything",
+        f"{RARE},other,other,*",
+        "clerk,service staff,known,*",
+        "cook,service staff,known,*",
+        "nurse,nurse,known,*",
+    ]
+    assert site.policy.table().hierarchies == {"occupation": ["occupation_hierarchy.csv"]}
+    act(client, site, "undo")
+    assert "No hierarchy is saved yet" in client.get("/token/hierarchy?column=occupation").text
+
+
+def test_a_hierarchy_of_a_file_is_changed_and_the_file_stays(client: TestClient, site: Site, folder: Path) -> None:
+    """What a running release, or the policy before an undo, names is never overwritten."""
+    written = "value,group,all\nnurse,care,*\ndentist,care,*\ncook,service,*\n"
+    (folder / "occupation_hierarchy.csv").write_text(written)
+    text = POLICY.replace('occupation = "?"', 'occupation = "quasi_identifier"')
+    (folder / "policy.toml").write_text(f'{text}\n[hierarchies]\noccupation = "occupation_hierarchy.csv"\n')
+    site.policy.look()
+    page = client.get("/token/hierarchy?column=occupation").text
+    assert "Saved as <strong>occupation_hierarchy.csv</strong>" in page
+    assert "dentist" not in page  # whom nobody is
+    groups = {name: number for number, name in re.findall(r'<h3 id="group-(\d+)">(\w+)<', page)}
+    assert set(groups) == {"care", "service", "other"}  # the clerk is in no group of the file
+    tree(client, site, "merge", group=groups["service"], into=groups["care"])
+    old = site.editor.draft("occupation").version - 1
+    page = act(client, site, "hierarchy", "hierarchy", column="occupation", draft=old, do="split", group="0")
+    assert "Another window changed this hierarchy" in page
+    assert "Another group of this level has that name" in tree(client, site, "rename", group=0, name="care")
+    tree(client, site, "save")
+    assert (folder / "occupation_hierarchy.csv").read_text() == written
+    assert site.policy.table().hierarchies == {"occupation": ["occupation_hierarchy_2.csv"]}
+    assert "dentist,care,*" in (folder / "occupation_hierarchy_2.csv").read_text()
+    for wrong in ({"do": "split", "group": "77"}, {"do": "move", "to": "-1", "member:0": "on"}, {"do": "dance"}):
+        data = {"seen": site.policy.version, "column": "occupation", "level": "0"} | wrong
+        data["draft"] = str(site.editor.draft("occupation").version)
+        assert client.post("/token/act/hierarchy", data=data).status_code == 400
+
+
+@pytest.mark.rotating
+def test_hierarchies_of_numbers_begin_with_ranges(client: TestClient, site: Site, folder: Path) -> None:
+    assert "no number" in tree(client, site, "begin", "age", kind="ranges", width="-1")
+    tree(client, site, "begin", "age", kind="ranges", width="5")
+    tree(client, site, "save", "age")
     assert '20,"[20, 25)","[20, 30)","[20, 40)","[0, 40)",*' in (folder / "age_hierarchy.csv").read_text()
-    assert site.policy.table().hierarchies == {"occupation": "occupation_hierarchy.csv", "age": "age_hierarchy.csv"}
-    act(client, site, "start", "method", kind="preview")
+    act(client, site, "start", "preview", kind="preview")
     made = site.works.get("preview").wait(60)
     assert made.error is None
     ages = {row[made.result.after_columns.index("age")] for row in made.result.after}
     assert all(re.fullmatch(r"\[\d+, \d+\)|\*", str(age)) for age in ages), ages
-    act(client, site, "hierarchy", "method", column="age", kind="none")
+    tree(client, site, "none", "age")
     assert "age" not in site.policy.table().hierarchies
+    tree(client, site, "begin", "occupation", kind="prefixes", length="1")
+    assert "Level 1: 3 groups" in client.get("/token/hierarchy?column=occupation").text  # a, c and n
 
 
 @pytest.mark.rotating
@@ -149,7 +230,7 @@ def test_trials_come_point_by_point(client: TestClient, site: Site) -> None:
     assert "Information loss over k: k = 3" in page
     act(client, site, "start", "method", kind="distribution", column="age")
     site.works.get("distribution").wait(60)
-    assert "age: shares in the sample" in client.get("/token/method?column=age").text
+    assert "age: shares in the sample" in client.get("/token/hierarchy?column=age").text
 
 
 @pytest.mark.thorough

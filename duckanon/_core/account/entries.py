@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.account.joint import ABSENT, PeopleOfRelease
+from duckanon._core.account.groups import ABSENT
+from duckanon._core.account.joint import PeopleOfRelease
 from duckanon._core.account.storage import HASH_SIZE, Account
 from duckanon._core.common.arrays import Ints
 
@@ -25,6 +26,7 @@ class Entry:
         classes: The class of each of these people, from 0; `ABSENT` for people who are known, but not in the release.
         values: By sensitive column, the different pairs: the class of each, and the keyed hashes of the values.
         counts: By sensitive column, the people of each of these pairs.
+        sets: By sensitive column, a number for the set of each person's values, where a pseudonym is released.
         labels: The keyed hash of the labels of each class, by which classes of other releases are recognized.
         state: Further numbers about each person, by name; `ABSENT` for people of other releases.
         owners: Of each row of what was written, the place of its person among `people`.
@@ -38,6 +40,7 @@ class Entry:
     classes: Ints
     values: Mapping[str, tuple[Ints, bytes]] = field(default_factory=dict)
     counts: Mapping[str, Ints] = field(default_factory=dict)
+    sets: Mapping[str, Ints] = field(default_factory=dict)
     labels: bytes = b""
     state: Mapping[str, Ints] = field(default_factory=dict)
     owners: Ints | None = None
@@ -98,7 +101,8 @@ class Known:
             values[column] = pairs[order]
             if column in entry.counts:
                 counts[column] = entry.counts[column][order]
-        return PeopleOfRelease(self.placed(entry, entry.classes), values, counts)
+        sets = {column: self.placed(entry, numbers) for column, numbers in entry.sets.items()}
+        return PeopleOfRelease(self.placed(entry, entry.classes), values, counts, sets)
 
 
 def _array(hashes: bytes) -> pa.Array:

@@ -2,7 +2,8 @@
 
 Who knows a person's values in every release sees the list of their classes, absent ones too; the people with the same
 list are the candidates. A sensitive value that never changes is in all of these classes, and at most as many of the
-candidates have it as people have it in the class where they are fewest.
+candidates have it as people have it in the class where they are fewest. Where pseudonyms are released, the candidates'
+own values are seen (`ValuePaths`).
 """
 
 from __future__ import annotations
@@ -13,11 +14,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from duckanon._core.account.groups import ABSENT, least, refined, unique
+from duckanon._core.account.value_paths import ValuePaths
 from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._core.common.codes import encode
-
-ABSENT = -1
-"""The class of people who are not in a release."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,14 @@ class PeopleOfRelease:
         classes: The class of each person of all releases, `ABSENT` where they are not in this one.
         values: By sensitive column, the different pairs of class and value as `class * width + value`, ascending.
         counts: By sensitive column, the people of each of these pairs; without the column if they are not known.
+        sets: By sensitive column, the set of each person's values, by number; only where pseudonyms tell whose they
+            are.
     """
 
     classes: Ints
     values: Mapping[str, Ints] = field(default_factory=dict)
     counts: Mapping[str, Ints] = field(default_factory=dict)
+    sets: Mapping[str, Ints] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -44,12 +47,14 @@ class JointCounts:
         is_seen: Of each person, whether they were in a release.
         left: By sensitive column, the values that are in every class of a group's list.
         sizes: The people of each group; 0 for the one of people who were in no release.
+        paths: By sensitive column, what each person showed in releases with pseudonyms.
     """
 
     groups: Ints
     is_seen: Bools
     left: Mapping[str, ValuesLeft]
     sizes: Ints
+    paths: Mapping[str, ValuePaths] = field(default_factory=dict)
 
     @classmethod
     def of_nobody(cls, people: int) -> JointCounts:
@@ -68,7 +73,10 @@ class JointCounts:
             elif before is not None:
                 left[column] = before.inherited(parents)
         is_seen = self.is_seen | (release.classes != ABSENT)
-        return JointCounts(groups, is_seen, left, np.bincount(groups[is_seen], minlength=len(parents)))
+        paths = dict(self.paths)
+        for column, sets in release.sets.items():
+            paths[column] = paths.get(column, ValuePaths.of_nobody(len(groups))).after(sets)
+        return JointCounts(groups, is_seen, left, np.bincount(groups[is_seen], minlength=len(parents)), paths)
 
     @property
     def k(self) -> int | None:
@@ -76,11 +84,17 @@ class JointCounts:
         return least(self.sizes)
 
     def values_left(self, column: str) -> int | None:
-        """Return the fewest values that a group is left with, 0 where none is; None for a column without any."""
+        """Return the fewest values that a group is left with, 0 where none is; None for a column without any.
+
+        Where people can be followed by pseudonyms, groups are left with what their own people showed in each release.
+        """
         left = self.left.get(column)
         if left is None:
             return None
         counts = left.counts()[(self.sizes > 0) & ~left.is_open]
+        if column in self.paths:
+            shown = self.paths[column].fewest(np.where(self.is_seen, self.groups, ABSENT), len(self.sizes))
+            counts = np.append(counts, shown[shown > 0])
         return int(counts.min()) if len(counts) else None
 
     def distance(self, column: str) -> float | None:
@@ -90,23 +104,10 @@ class JointCounts:
         if left is None or distances is None:
             return None
         distances = distances[(self.sizes > 0) & ~left.is_open]
+        if column in self.paths:
+            followed = self.paths[column].distances(np.where(self.is_seen, self.groups, ABSENT), len(self.sizes))
+            distances = np.append(distances, followed)
         return float(distances.max()) if len(distances) else None
-
-
-def least(counts: Ints) -> int | None:
-    """Return the smallest count above 0: groups of nobody do not count."""
-    counts = counts[counts > 0]
-    return int(counts.min()) if len(counts) else None
-
-
-def refined(groups: Ints, classes: Ints) -> tuple[Ints, Ints, Ints]:
-    """Split groups of people by their classes in one more release.
-
-    Return the group of each person, and of each group the one that it was part of, and its class in the release.
-    """
-    width = int(classes.max(initial=ABSENT)) + 2
-    keys, found = np.unique(groups * width + classes + 1, return_inverse=True)
-    return found, keys // width, keys % width - 1
 
 
 @dataclass(frozen=True)
@@ -198,12 +199,6 @@ def people_by_value(who: Ints, classes: Ints, values: Ints, width: int) -> tuple
     held = unique(who * width + values)
     pairs, counts = np.unique(classes[held // width] * width + held % width, return_counts=True)
     return pairs, counts
-
-
-def unique(numbers: Ints) -> Ints:
-    """Return the different numbers, ascending, several times faster than numpy's unique."""
-    ordered = np.sort(numbers)
-    return ordered[np.diff(ordered, prepend=-1) > 0]
 
 
 def row_classes(table: pa.Table) -> Ints:

@@ -15,7 +15,8 @@ from datetime import UTC, datetime
 import numpy as np
 
 from duckanon._core.account.entries import Entry, Known, Listed, places
-from duckanon._core.account.joint import ABSENT, JointCounts, PeopleOfRelease
+from duckanon._core.account.groups import ABSENT
+from duckanon._core.account.joint import JointCounts, PeopleOfRelease
 from duckanon._core.account.storage import HASH_SIZE, Account, AccountError
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Ints
@@ -32,7 +33,7 @@ _MIGRATIONS = [
     """
 ]
 _PEOPLE, _CLASSES, _LABELS, _OWNERS = "people", "classes", "labels", "owners"
-_VALUES, _PAIRS, _COUNTS, _STATE = "values of ", "pairs of ", "counts of ", "state: "
+_VALUES, _PAIRS, _COUNTS, _SETS, _STATE = "values of ", "pairs of ", "counts of ", "sets of ", "state: "
 _PIECE = 1 << 26
 """Bytes of an array that are kept in one row: SQLite takes at most a thousand million."""
 
@@ -159,6 +160,7 @@ class Releases:
             pairs = release.values[column]
             arrays[_PAIRS + column] = _bytes(np.concatenate([pairs // width, pairs % width]))
         arrays |= {_COUNTS + column: _bytes(counts) for column, counts in release.counts.items()}
+        arrays |= {_SETS + column: _bytes(sets) for column, sets in release.sets.items()}
         arrays |= {_STATE + name: _bytes(known.placed(entry, numbers)) for name, numbers in entry.state.items()}
         arrays[_LABELS] = entry.labels
         if entry.owners is not None:
@@ -181,6 +183,7 @@ class Releases:
     def _read(self, number: int, counts: JointCounts, widths: Mapping[str, int]) -> PeopleOfRelease:
         values: dict[str, Ints] = {}
         of_values: dict[str, Ints] = {}
+        sets: dict[str, Ints] = {}
         for column, width in widths.items():
             numbers = self._numbers(number, _PAIRS + column)
             if numbers is not None:
@@ -188,7 +191,20 @@ class Releases:
                 values[column] = numbers[:half] * width + numbers[half:]  # ascending by class, then value: any width
                 people = self._numbers(number, _COUNTS + column)  # not there where an earlier version entered them
                 of_values |= {} if people is None else {column: people}
-        return PeopleOfRelease(self._padded(number, _CLASSES, len(counts.groups)), values, of_values)
+                if self._has(number, _SETS + column):
+                    sets[column] = self._padded(number, _SETS + column, len(counts.groups))
+        return PeopleOfRelease(self._padded(number, _CLASSES, len(counts.groups)), values, of_values, sets)
+
+    def cannot_follow(self, column: str) -> bool:
+        """Tell whether a release has values of a column, but not whose they are."""
+        counts = [
+            self._account.query("SELECT count(DISTINCT release) FROM arrays WHERE name = ?", (prefix + column,))[0][0]
+            for prefix in (_PAIRS, _SETS)
+        ]
+        return bool(counts[0] > counts[1])
+
+    def _has(self, number: int, name: str) -> bool:
+        return bool(self._account.query("SELECT 1 FROM arrays WHERE release = ? AND name = ?", (number, name)))
 
     def _padded(self, number: int, name: str, people: int) -> Ints:
         numbers = self._numbers(number, name)

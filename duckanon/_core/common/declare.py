@@ -167,7 +167,6 @@ class Release(Function):
     # whether the rows come in an order that depends on their values alone, where other columns than `columns` travel
     # with them: a parallel scan delivers them in any order
     orders_rows: bool = False
-    reads_labels: bool = False  # as for a `Report`
     # the parameter that names a column which is released, too, where it is given: as new numbers, of type BIGINT
     numbered: str | None = None
 
@@ -183,9 +182,6 @@ class Report(Function):
     # the algorithm as its first table
     collector: str | None = None
     caller: str | None = None  # the function that an error names, where that is not ``anon.`` and the name
-    # whether a released table may hold labels, whose meanings are read from the original and from ``hierarchies`` and
-    # given to the algorithm as ``meanings`` in their place; those of several ``releases`` by their names
-    reads_labels: bool = False
     # whether several tables that come as one have the same columns, which are stacked then; ``_duckanon_release`` is
     # the place of a row's table, and the algorithm takes the names of the tables
     stacks_columns: bool = False

@@ -72,8 +72,9 @@ class PlanEntry(TypedDict):
 class CohortsEntry(TypedDict):
     """Who waits, whose record is that of an earlier release, and how far counts by class are from the table's.
 
-    Times are counted in releases. `count_error` is the mean, over the classes of at least k people, of the difference
-    between released and true people as a share of the true ones.
+    Times are counted in releases. People who are `coarser` have labels coarser than the plan's, those who are `pooled`
+    none at all. `count_error` is the mean, over the classes of at least k people, of the difference between released
+    and true people as a share of the true ones.
     """
 
     people: int
@@ -83,6 +84,7 @@ class CohortsEntry(TypedDict):
     stale: int
     mean_stale: float
     longest_stale: int
+    coarser: int
     pooled: int
     erased: int
     count_error: float
@@ -120,6 +122,9 @@ class CellsEntry(TypedDict):
     narrowest_interval: float | None  # of the values that a hidden cell may have; None: not computed
     median_interval: float | None
     max_deviation: int | None  # of a shown number from the true one
+    # by column and hierarchy, the groups of each value, by the places of their labels among those of the file in
+    # ascending order; -1: the group of all values
+    hierarchies: NotRequired[dict[str, list[str]]]
 
 
 class TableEntry(TypedDict):

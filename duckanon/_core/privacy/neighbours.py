@@ -13,6 +13,7 @@ from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.arrays import Bools, Ints, Matrix
 from duckanon._core.common.progress import Tell, silent
 from duckanon._core.common.rules import Whole
+from duckanon._core.privacy.all_distances import TINY, compared, squared_distances
 from duckanon._core.privacy.equal_rows import distinct_rows, row_hashes
 
 _QUERIES = 256  # a block of 256 queries by 2,048 points stays in the processor's cache while it is compared
@@ -23,7 +24,6 @@ _NARROW = 6  # columns up to which a tree is quicker than comparing all pairs: 2
 _FEW = 500  # rows below which a tree is not worth its making
 _FEW_NEIGHBOURS = 16
 _TREE_QUERIES = 2048  # at a time
-_REFINED = 1 << 16  # pairs of rows whose differences are held at once
 _CROWDED = 0.02  # of the pairs are candidates: single precision no longer tells the points apart
 
 
@@ -60,7 +60,9 @@ def nearest(
     if k > available:
         raise ValueError(f"k must be at most the number of rows to choose from, {available}; got {k}.")
     sample = rows[:: -(-len(rows) // 4096)]
-    if len(np.unique(row_hashes(sample))) >= 0.9 * len(sample):
+    if max(len(query_rows), len(rows)) <= TINY:
+        squares, indices = compared(query_rows, rows, int(k), skipped)
+    elif len(np.unique(row_hashes(sample))) >= 0.9 * len(sample):
         squares, indices = _search(query_rows, rows, int(k), skipped, tell)
     else:
         squares, indices = _search_distinct(query_rows, rows, int(k), skipped, tell)
@@ -83,7 +85,7 @@ def pairs_within(queries: Matrix, points: Matrix, radii: Matrix) -> Iterator[tup
         if scan.is_single and len(query) > len(queries) * _CROWDED * (stop - start):
             scan = _Scan(queries, points, np.float64)
             query, point = scan.candidates(start, stop, limit)
-        yield query, point, np.sqrt(_squared_distances(queries, points, query, point) / queries.shape[1])
+        yield query, point, np.sqrt(squared_distances(queries, points, query, point) / queries.shape[1])
 
 
 def _checked(values: npt.ArrayLike, name: str) -> Matrix:
@@ -214,7 +216,7 @@ class _Scan:
             bounds = np.matmul(self.left[part], right)
             near = sample[np.argpartition(bounds, asked - 1, axis=1)[:, :asked]]
             query = np.repeat(np.arange(len(near)) + start, asked)
-            squares = _squared_distances(self.queries, self.points, query, near.reshape(-1)).reshape(near.shape)
+            squares = squared_distances(self.queries, self.points, query, near.reshape(-1)).reshape(near.shape)
             squares[near == skipped[part, None]] = np.inf
             limit[part] = np.sort(squares, axis=1)[:, k - 1]
         return limit
@@ -245,7 +247,7 @@ def _merge(
 ) -> None:
     """Put candidates of a later block of points among the k best, and lower the limits."""
     k = best.shape[1]
-    squares = _squared_distances(queries, points, query, point)
+    squares = squared_distances(queries, points, query, point)
     better = (squares < best[query, -1]) & (squares <= limit[query])  # an equally near one comes later in the order
     query, point, squares = query[better], point[better], squares[better]
     if not len(query):
@@ -273,7 +275,7 @@ def _search_tree(queries: Matrix, points: Matrix, k: int, skipped: Ints) -> tupl
         part = slice(start, start + _TREE_QUERIES)
         near = np.asarray(tree.query(queries[part], asked)[1], np.int64)
         query = np.repeat(np.arange(len(near)) + start, asked)
-        squares = _squared_distances(queries, points, query, near.reshape(-1)).reshape(near.shape)
+        squares = squared_distances(queries, points, query, near.reshape(-1)).reshape(near.shape)
         beyond = squares.max(axis=1) * (1 - 1e-9)  # no point that was not found is nearer
         squares[near == skipped[part, None]] = np.inf
         chosen = np.lexsort((near, squares), axis=1)[:, :k]
@@ -281,16 +283,3 @@ def _search_tree(queries: Matrix, points: Matrix, k: int, skipped: Ints) -> tupl
         indices[part] = np.take_along_axis(near, chosen, axis=1)
         is_certain[part] = (best[part, -1] < beyond) | (asked == len(points))
     return best, indices, is_certain
-
-
-def _squared_distances(queries: Matrix, points: Matrix, query: Ints, point: Ints) -> Matrix:
-    """Return the sums of squared differences of pairs of a query and a point, given their places."""
-    result = np.empty(len(query))
-    step = max(1, _REFINED * 32 // queries.shape[1])
-    for start in range(0, len(query), step):
-        progress.check()
-        part = slice(start, start + step)
-        difference = queries[query[part]]
-        difference -= points[point[part]]
-        result[part] = np.square(difference, out=difference).sum(axis=1)
-    return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,9 +15,8 @@ from duckanon._core.common.arrays import Floats, Matrix
 from duckanon._core.encoding.aligned import Coding, Measured, aligned, both_there, encoded
 from duckanon._core.encoding.pairs import plain
 from duckanon._measure.coarse.coarse_columns import ReadColumn, is_coarse, read_column, with_sets
-from duckanon._measure.queries.labels import MeaningRow, Meanings, is_text, meanings_of
-
-MeaningRows: TypeAlias = Sequence[MeaningRow] | None  # the rows of `anon._label_meanings` for a release
+from duckanon._measure.coarse.label_meanings import HierarchyRows, label_meanings
+from duckanon._measure.queries.labels import Meanings, is_text
 
 RELEASE = "_duckanon_release"
 """The column that names the release of a row where several are stacked (`duckanon._bridge.measured_tables`)."""
@@ -55,17 +54,22 @@ class Judged:
 
 
 def judged(
-    original: pa.Table | None, released: pa.Table | None, meanings: MeaningRows, **others: pa.Table | None
+    original: pa.Table | None,
+    released: pa.Table | None,
+    hierarchies: HierarchyRows = None,
+    *,
+    whole: tuple[pa.Table, pa.Table] | None = None,
+    **others: pa.Table | None,
 ) -> Judged:
     """Put tables side by side and read the release; the first two are None where no row came.
 
-    An error calls `others` by their names here. A ValueError refuses tables without rows, columns that hold different
-    kinds of values, and labels that are not understood.
+    Where the two are samples, `whole` are the tables by which labels are read. An error calls `others` by their names
+    here. A ValueError refuses tables without rows, columns that hold different kinds of values, and labels that are not
+    understood.
     """
     original, released = both_there(original, released)
     released = with_sets(released)
-    of_columns = meanings_of(meanings)
-    labels: dict[str, Meanings] = {name: of_columns.get(name.lower(), {}) for name in original.column_names}
+    labels = read_labels(*(whole or (original, released)), hierarchies)
     for name in original.column_names:
         if _is_zoned(original.schema.field(name).type) and is_text(released.schema.field(name).type):
             original = _local(original, name)  # labels tell the time of the session's zone
@@ -85,6 +89,12 @@ def judged(
         )
     original, _, more = aligned(original, values, **others)
     return Judged(original, released, more, coarse, labels)
+
+
+def read_labels(original: pa.Table, released: pa.Table, hierarchies: HierarchyRows) -> dict[str, Meanings]:
+    """Return the meanings of labels by column, under the names of the original's."""
+    original, released = both_there(original, released)
+    return label_meanings(original, with_sets(released), hierarchies)
 
 
 def rows_of(stacked: pa.Table, name: str) -> pa.Table:

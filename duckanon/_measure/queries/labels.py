@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypedDict
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -20,46 +20,19 @@ class Meaning:
     """The values that a label stands for, by its rule.
 
     ``everything``, ``interval`` (numbers from low to high, both inside; infinite where it has no end), ``listed`` (the
-    values, or for numbers their places on the number line), or ``nothing``.
+    values as texts, and of numbers their places on the number line), or ``nothing``.
     """
 
     rule: str
     low: float = np.nan
     high: float = np.nan
-    values: list[Any] = field(default_factory=list)
+    values: list[tuple[str | None, float | None]] = field(default_factory=list)
 
 
 Meanings: TypeAlias = Mapping[str | None, Meaning]
 
 LabelShares: TypeAlias = tuple[Ints, Floats]
 """The number of each label among those with shares, -1 where it has none; and their shares for every predicate."""
-
-
-class MeaningRow(TypedDict):
-    """A row of `anon._label_meanings`: a label, or one of the values that it lists."""
-
-    column_name: str
-    label: str | None
-    rule: str
-    value: str | None
-    held_from: float | None
-    held_to: float | None
-
-
-def meanings_of(rows: Sequence[MeaningRow] | None) -> dict[str, dict[str | None, Meaning]]:
-    """Collect the meanings of every column's labels; a label that lists values has a row for each of them.
-
-    ``held_from`` of a listed value is its place on the number line.
-    """
-    meanings: dict[str, dict[str | None, Meaning]] = {}
-    for row in rows or ():
-        of_column = meanings.setdefault(row["column_name"].lower(), {})
-        if row["rule"] != "listed":
-            low, high = (np.nan if end is None else end for end in (row["held_from"], row["held_to"]))
-            of_column[row["label"]] = Meaning(row["rule"], low, high)
-        else:
-            of_column.setdefault(row["label"], Meaning("listed")).values.append((row["value"], row["held_from"]))
-    return meanings
 
 
 def is_text(kind: pa.DataType) -> bool:

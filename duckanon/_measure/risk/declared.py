@@ -8,9 +8,9 @@ from duckanon._core.common.declare import Options, Parameter, Report
 from duckanon._core.common.parameters import COLS, PERSON, TBL, names_are_not_ours, person_is_no_col
 from duckanon._core.common.rules import ColumnNames, ListOf, Number, OneOf
 
-POPULATION_UNIQUES_ROWS = pa.schema([("method", pa.string()), ("uniques", pa.float64()), ("chosen", pa.string())])
-
-EXPECTED_COUNTS_ROWS = pa.schema([("pattern", pa.int64()), ("expected", pa.float64())])
+POPULATION_UNIQUES_ROWS = pa.schema(
+    [("method", pa.string()), ("uniques", pa.float64()), ("in_table", pa.float64()), ("chosen", pa.string())]
+)
 
 
 def _interactions_are_among(given: Options) -> str | None:
@@ -59,16 +59,7 @@ POPULATION_UNIQUES = Report(
     checks=(names_are_not_ours, person_is_no_col, _interactions_are_among),
     body="anon._estimated_uniques",
     schema=POPULATION_UNIQUES_ROWS,
-    tables=("histogram",),
+    tables=("classes", "groups"),
 )
 
-FUNCTIONS = (
-    POPULATION_UNIQUES,
-    Report(
-        name="expected_counts",
-        algorithm="duckanon._measure.risk.log_linear:expected_counts",
-        schema=EXPECTED_COUNTS_ROWS,
-        tables=("patterns",),
-        caller="anon.population_uniques",
-    ),
-)
+FUNCTIONS = (POPULATION_UNIQUES,)

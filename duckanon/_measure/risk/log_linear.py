@@ -1,7 +1,7 @@
-"""Log-linear models of the columns that interact: how many people each combination of values can be expected to have.
+"""Log-linear models of the values in a class: how many people each combination of values can be expected to have.
 
-The columns that are in no interaction are independent of all others, which SQL computes from their shares. Those that
-interact fall into parts that have no column in common, and each part is fitted on the grid of its values.
+Columns that are in no interaction are independent of all others: a combination's share is the product of the values'.
+Those that interact fall into parts that have no column in common, and each part is fitted on the grid of its values.
 
 The fit is the maximum of the Poisson likelihood, which ``glm`` finds by iterated weighted least squares. Proportional
 fitting (Deming and Stephan 1940) finds the same one without a matrix of all parameters, which for two columns of 500
@@ -10,6 +10,7 @@ and 50 values would have 25,000 columns.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,30 +18,55 @@ import pyarrow as pa
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Floats, Ints
-from duckanon._core.common.declare import report
-from duckanon._measure.risk.declared import EXPECTED_COUNTS_ROWS
+from duckanon._core.common.codes import encode
+
+SIZE = "_duckanon_size"
+"""The column that comes with those of the classes: the number of people in the class."""
 
 LARGEST_GRID = 2**24  # combinations of values of columns that interact: 128 MB
 _SWEEPS = 5_000
 _TOLERANCE = 1e-12  # by which share of all people the sums of the fit may differ from those that were counted
+_NONE_UNSEEN = 1e-9  # others expected with the same values, below which (1 - exp(-x)) / x is 1
 
 
-def expected_counts(patterns: pa.Table | None, *, interactions: Sequence[Sequence[int]]) -> pa.Table:
-    """Fit the model to the combinations that occur, and return the expected count of each.
+def log_linear(
+    classes: pa.Table, sampled: float, interactions: Sequence[Sequence[str]], variant: str
+) -> tuple[float, float]:
+    """Return how many people of a sample are expected to be unique in its population, and the sum of their 1 / F.
 
-    The patterns are ``pattern``, a number; ``codes``, a list with the code of each interacting column; ``size``, how
-    many people. The interactions are sets of columns by their places in ``codes``, from 1; a set means all its subsets,
-    too.
+    The classes have the hash of each column's value, NULL for NULL, and their people as `SIZE`. `sampled` is the
+    sample's share of the population (Elamir and Skinner 2006); the `variant` ``'sdcmicro'`` does not divide by it.
     """
-    if patterns is None:
-        return report({"pattern": [], "expected": []}, EXPECTED_COUNTS_ROWS)
-    counts = patterns["size"].to_numpy().astype(np.float64)
-    columns = np.array(patterns["codes"].to_pylist(), dtype=np.uint64).T
-    levels = [np.unique(column, return_inverse=True)[1].reshape(-1) for column in columns]
+    counts = classes[SIZE].to_numpy().astype(np.float64)
+    people, single = float(counts.sum()), np.flatnonzero(counts == 1)
+    columns = {name.lower(): name for name in classes.column_names if name != SIZE}
+    joint = sorted({name.lower() for names in interactions for name in names})
+    logarithms = np.zeros(len(single))  # of the share of people who have the values, by the model
+    for name in (own for lowered, own in columns.items() if lowered not in joint):
+        progress.check()
+        [(codes, distinct)] = encode(classes.select([name]))
+        shares = np.bincount(codes, weights=counts, minlength=distinct) / people
+        logarithms += np.log(shares).take(codes.take(single))
+    if joint:  # in the order of the values, so that sums do not depend on that of the rows
+        values = [classes[columns[name]].fill_null(0).to_numpy() for name in joint]
+        levels = [np.unique(column, return_inverse=True)[1].reshape(-1) for column in values]
+        places = [[joint.index(name.lower()) for name in names] for names in interactions]
+        logarithms += np.log(expected_counts(levels, counts, places).take(single) / people)
+    unseen = (1 - sampled) * people * np.exp(logarithms) / (1 if variant == "sdcmicro" else sampled)
+    matches = np.ones(len(unseen))
+    np.divide(1 - np.exp(-unseen), unseen, out=matches, where=unseen >= _NONE_UNSEEN)
+    return math.fsum(np.exp(-unseen)), math.fsum(matches)  # exact, so that the order of the rows does not matter
+
+
+def expected_counts(levels: Sequence[Ints], counts: Floats, interactions: Sequence[Sequence[int]]) -> Floats:
+    """Fit the model to counted combinations, a code in each of `levels`, and return the expected count of each.
+
+    The interactions are sets of columns by their places in `levels`; a set means all its subsets, too.
+    """
     shares = np.ones(len(counts))
-    for part in _parts([sorted({place - 1 for place in places}) for places in interactions]):
+    for part in _parts([sorted(set(places)) for places in interactions]):
         shares *= _fitted_shares(levels, counts, part)
-    return report({"pattern": patterns["pattern"].to_numpy(), "expected": shares * counts.sum()}, EXPECTED_COUNTS_ROWS)
+    return np.asarray(shares * counts.sum(), np.float64)
 
 
 def _parts(interactions: list[list[int]]) -> list[list[list[int]]]:
@@ -53,7 +79,7 @@ def _parts(interactions: list[list[int]]) -> list[list[list[int]]]:
     return parts
 
 
-def _fitted_shares(levels: list[Ints], counts: Floats, part: list[list[int]]) -> Floats:
+def _fitted_shares(levels: Sequence[Ints], counts: Floats, part: list[list[int]]) -> Floats:
     """Fit one part by scaling the grid to each counted sum in turn."""
     columns = sorted({place for places in part for place in places})
     shape = tuple(int(levels[place].max()) + 1 for place in columns)

@@ -12,7 +12,9 @@ slips: `variant` ``'arx'`` has them too.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -23,6 +25,7 @@ from duckanon._core.common import progress
 from duckanon._core.common.arrays import Floats
 from duckanon._core.common.declare import report_rows
 from duckanon._measure.risk.declared import POPULATION_UNIQUES_ROWS
+from duckanon._measure.risk.log_linear import SIZE, log_linear
 
 _SMALL_SAMPLE = 0.1  # up to this share of the population Dankar's rule takes Pitman's estimate
 _NEWTON_STEPS = 200
@@ -170,29 +173,65 @@ def _shlosser(histogram: Histogram, variant: str) -> float:
     return float(classes.sum()) + histogram.of_size(1) * numerator / denominator * (float(missed @ classes) / once) ** 2
 
 
-def population_uniques(histogram: pa.Table | None, *, population: float, variant: str = "corrected") -> pa.Table:
-    """Estimate the uniques of a population by all methods, from a histogram with columns ``size`` and ``classes``.
+def population_uniques(
+    classes: pa.Table | None,
+    groups: pa.Table | None,
+    *,
+    population: float,
+    interactions: Sequence[Sequence[str]] | None,
+    variant: str,
+    person: str | None,
+) -> pa.Table:
+    """Estimate the uniques of a population by all methods, from the classes of a sample.
 
-    `variant` ``'arx'`` takes the shifted negative binomial as ARX has it.
+    The classes have the hash of each column's value, NULL for NULL, and their people as `SIZE`; None where the table
+    has no rows. With `person` the `groups` say how many groups of ``size`` people there are whose rows are in the same
+    classes.
     """
-    if histogram is None:
-        return report_rows([], POPULATION_UNIQUES_ROWS)
+    if classes is None:
+        raise ValueError("the table has no rows to look at.")
+    if person is not None and groups is None:
+        raise ValueError(
+            f"person must name a column that says whose rows they are; got {person}, which is NULL in every row."
+        )
+    sizes = classes[SIZE].to_numpy()
+    counts = np.bincount(sizes)
+    histogram = pa.table({"size": np.flatnonzero(counts), "groups": counts[counts > 0]}) if groups is None else groups
     histogram = histogram.sort_by("size")  # so that sums do not depend on the order in which the query delivers
-    sizes, classes = (histogram[name].to_numpy().astype(np.float64) for name in ("size", "classes"))
-    counted = Histogram(sizes, classes, population)
-    alone = counted.of_size(1)
-    estimates: dict[str, float | None] = dict.fromkeys(("zayatz", "pitman", "snb"), alone)
-    if alone > 0 and counted.people < population:  # else nobody to begin with, or everybody is known
-        with np.errstate(all="ignore"):
-            estimates = {
-                "zayatz": zayatz(counted),
-                "pitman": pitman(counted),
-                "snb": shifted_negative_binomial(counted, variant),
-            }
+    group_sizes, group_counts = (histogram[name].to_numpy().astype(np.float64) for name in ("size", "groups"))
+    counted = Histogram(group_sizes, group_counts, population)
+    if population < counted.people:
+        people = "rows" if person is None else "people"
+        raise ValueError(
+            f"population must be NULL or at least the number of {people}, {counted.people:.0f}; got {population:g}."
+        )
+    estimates = _estimates(counted, variant)
     chosen = _dankar(estimates, counted.sampled)
-    rows = [{"method": method, "uniques": uniques} for method, uniques in estimates.items()]
-    rows.append({"method": "dankar", "uniques": estimates[chosen], "chosen": chosen})
+    rows = [_row(counted, method, uniques) for method, uniques in estimates.items()]
+    rows.append(_row(counted, "dankar", estimates[chosen]) | {"chosen": chosen})
+    alone, found = None, None
+    if sizes.sum() == counted.people:  # nobody has several combinations of values
+        alone, found = log_linear(classes.filter(pa.array(sizes > 0)), counted.sampled, interactions or (), variant)
+    rows.append(_row(counted, "log_linear", None if alone is None else alone / counted.sampled))
+    rows.append({"method": "log_linear_matches", "in_table": found})
     return report_rows(rows, POPULATION_UNIQUES_ROWS)
+
+
+def _row(counted: Histogram, method: str, uniques: float | None) -> dict[str, Any]:
+    return {"method": method, "uniques": uniques, "in_table": None if uniques is None else uniques * counted.sampled}
+
+
+def _estimates(counted: Histogram, variant: str) -> dict[str, float | None]:
+    """Estimate the uniques by the methods that need no more than the sizes."""
+    alone = counted.of_size(1)
+    if alone == 0 or counted.people == counted.population:  # nobody to begin with, or everybody is known
+        return dict.fromkeys(("zayatz", "pitman", "snb"), alone)
+    with np.errstate(all="ignore"):
+        return {
+            "zayatz": zayatz(counted),
+            "pitman": pitman(counted),
+            "snb": shifted_negative_binomial(counted, variant),
+        }
 
 
 def _dankar(estimates: dict[str, float | None], sampled: float) -> str:

@@ -12,9 +12,9 @@ from duckanon._core.common.declare import report
 from duckanon._core.common.names import unknown_column
 from duckanon._core.encoding.aligned import Coding, both_there, encoded, unscaled
 from duckanon._core.encoding.pairs import kind_of
-from duckanon._measure.coarse.tables import MeaningRows, judged
+from duckanon._measure.coarse.label_meanings import HierarchyRows
+from duckanon._measure.coarse.tables import judged, read_labels
 from duckanon._measure.queries import answers as queries_utility
-from duckanon._measure.queries.labels import meanings_of
 from duckanon._measure.utility import classifiers, statistics
 from duckanon._measure.utility import kernel_components as kernel_measures
 from duckanon._measure.utility.declared import KERNEL_COMPONENTS
@@ -24,14 +24,14 @@ def utility(
     original: pa.Table | None,
     released: pa.Table | None,
     *,
-    meanings: MeaningRows,
+    hierarchies: HierarchyRows,
     log: list[str] | None,
     special: Any,
     categories: list[str] | None,
     seed: int | None,
 ) -> pa.Table:
     """Compare statistics."""
-    read = judged(original, released, meanings)
+    read = judged(original, released, hierarchies)
     names = spelled("log", log, read.original.column_names) or []
     released = read.drawn(generator(seed))
     return statistics.utility(_logged(read.original, names), _logged(released, names), special, categories)
@@ -42,7 +42,7 @@ def kernel_utility(
     released: pa.Table | None,
     reference: pa.Table | None,
     *,
-    meanings: MeaningRows,
+    hierarchies: HierarchyRows,
     degree: int,
     components: int,
     standardize: bool,
@@ -53,7 +53,7 @@ def kernel_utility(
 ) -> pa.Table:
     """Compare distributions along kernel principal components."""
     random = generator(seed)
-    read = judged(original, released, meanings, reference=reference)
+    read = judged(original, released, hierarchies, reference=reference)
     tables = encoded(read.original, read.drawn(random), read.others, coding)
     first, second, third = tables.original, tables.released, tables.others[0]
     if not standardize:
@@ -68,7 +68,7 @@ def kernel_components(
     original: pa.Table | None,
     released: pa.Table | None,
     *,
-    meanings: MeaningRows,
+    hierarchies: HierarchyRows,
     degree: int,
     components: int,
     standardize: bool,
@@ -79,7 +79,7 @@ def kernel_components(
 ) -> pa.Table:
     """Place records along kernel principal components, for a plot."""
     random = generator(seed)
-    read = judged(original, released, meanings)
+    read = judged(original, released, hierarchies)
     tables = encoded(read.original, read.drawn(random), [], coding)
     matrices = [tables.original, tables.released]
     if not standardize:
@@ -101,7 +101,7 @@ def classifier_utility(
     released: pa.Table | None,
     holdout: pa.Table | None,
     *,
-    meanings: MeaningRows,
+    hierarchies: HierarchyRows,
     target: str,
     special: Any,
     categories: list[str] | None,
@@ -109,7 +109,7 @@ def classifier_utility(
 ) -> pa.Table:
     """Compare models trained on the release with models trained on originals."""
     random = generator(seed)
-    read = judged(original, released, meanings, holdout=holdout)
+    read = judged(original, released, hierarchies, holdout=holdout)
     name = next((name for name in read.original.column_names if name.lower() == str(target).lower()), str(target))
     return classifiers.classifier_utility(
         read.original,
@@ -127,26 +127,25 @@ def detectability(
     released: pa.Table | None,
     holdout: pa.Table | None,
     *,
-    meanings: MeaningRows,
+    hierarchies: HierarchyRows,
     categories: list[str] | None,
     seed: int | None,
 ) -> pa.Table:
     """Tell released rows from other people's, or from original ones."""
     random = generator(seed)
-    read = judged(original, released, meanings, holdout=holdout)
+    read = judged(original, released, hierarchies, holdout=holdout)
     return classifiers.detectability(
         read.original, read.drawn(random), random=random, holdout=read.others[0], categories=categories
     )
 
 
 def query_utility(
-    original: pa.Table | None, released: pa.Table | None, *, meanings: MeaningRows, queries: int, seed: int | None
+    original: pa.Table | None, released: pa.Table | None, *, hierarchies: HierarchyRows, queries: int, seed: int | None
 ) -> pa.Table:
     """Compare random counts."""
     random = generator(seed)
     original, release = both_there(original, released)
-    of_columns = meanings_of(meanings)
-    labels = {name: of_columns.get(name.lower(), {}) for name in original.column_names}
+    labels = read_labels(original, release, hierarchies)
     return queries_utility.query_utility(original, release, random=random, queries=queries, labels=labels)
 
 

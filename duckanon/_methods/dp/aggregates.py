@@ -41,10 +41,15 @@ class Aggregate:
 
     @property
     def name(self) -> str:
-        """The column of its values in the answer; ``<name>_error`` is that of their standard errors."""
+        """The column of its values in the answer."""
         if self.kind == "quantile":
             return f"quantile_{self.column}_{100 * self.share:g}".replace(".", "_")
         return self.kind if self.column is None else f"{self.kind}_{self.column}"
+
+    @property
+    def error_name(self) -> str:
+        """The column of its standard errors: those of a quantile are in people, not in units of the values."""
+        return f"{self.name}_rank_error" if self.kind == "quantile" else f"{self.name}_error"
 
     @property
     def unit(self) -> float:

@@ -11,11 +11,12 @@ from duckanon._methods.dp.aggregates import parse
 def _aggregates_are_known(given: Options) -> str | None:
     """Refuse aggregates that are none, or lack bounds."""
     try:
-        names = [one.name.lower() for one in parse(given["aggregates"], given["bounds"], given["max_rows"])]
+        asked = parse(given["aggregates"], given["bounds"], given["max_rows"])
     except ValueError as error:
         return str(error)
+    names = {name.lower() for one in asked for name in (one.name, one.error_name)}
     for name in given["by"]:
-        if name.lower() in (*names, *(f"{one}_error" for one in names)):
+        if name.lower() in names:
             return f'by must not name a column that the answer has too; got "{name}": rename it first.'
         if name.lower() == (given["person"] or "").lower():
             return f'by must not name the column of person; got "{name}".'

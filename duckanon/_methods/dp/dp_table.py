@@ -67,7 +67,7 @@ def dp_table(
             answers[place] = _answer(table, place, one, parts[place], max_groups)
     columns = {table.column_names[place]: table.column(place) for place in range(len(by))}
     for place, one in enumerate(asked):
-        columns[one.name], columns[f"{one.name}_error"] = answers[place]
+        columns[one.name], columns[one.error_name] = answers[place]
     return pa.table(columns)
 
 
@@ -101,7 +101,7 @@ def _answer(table: pa.Table, place: int, one: Aggregate, epsilon: float, most: i
         progress.check()
         steps.append(quantile.draw(_repeated(text)))
     values = (one.lower * one.steps + np.array(steps, np.float64) * (one.upper - one.lower)) / one.steps
-    return pa.array(values), pa.nulls(len(values), pa.float64())
+    return _with_error(values, quantile.deviation)
 
 
 def _mean(above: Ints, people: Ints, one: Aggregate, epsilon: float, most: int) -> Answer:

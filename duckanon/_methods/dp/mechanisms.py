@@ -135,6 +135,27 @@ class Quantile:
     @functools.cached_property
     def measurement(self) -> Measurement:
         """OpenDP's measurement of one group."""
+        return self._made[0]
+
+    @property
+    def deviation(self) -> float:
+        """The largest root mean square error that any data can cause, in people.
+
+        The error of a step is by how many people more its rank misses the quantile's than that of the best step. Noise
+        of scale s takes a step whose error is t, rather than the best one, with at most exp(-t / s) times the
+        probability (OpenDP's exponential noise, known as permute-and-flip, is never worse; McKenna and Sheldon, 2020).
+        The mean of t * t is largest where all other steps have the same t, which solves 2 * steps * exp(-t / s) =
+        t / s - 2.
+        """
+        low, high = 2.0, 2.0 + 2.0 * self.steps
+        for _ in range(100):
+            middle = (low + high) / 2
+            low, high = (middle, high) if 2 * self.steps * math.exp(-middle) > middle - 2 else (low, middle)
+        return math.sqrt(high * (high - 2)) * self._made[1]
+
+    @functools.cached_property
+    def _made(self) -> tuple[Measurement, float]:
+        """OpenDP's measurement, and the scale of its noise in people."""
         space = domains.vector_domain(domains.atom_domain(T=_WHOLE)), metrics.symmetric_distance()
         candidates = list(range(self.steps + 1))
 
@@ -144,7 +165,7 @@ class Quantile:
             )
 
         part = shares(self.epsilon, self.most)[0]
-        return _within(part, float(made(1.0).map(1)) / part, made, lambda one: float(one.map(1)))[0]
+        return _within(part, float(made(1.0).map(1)) / part, made, lambda one: float(one.map(1)))
 
     def draw(self, values: Ints) -> int:
         """Return the noisy quantile of one group."""

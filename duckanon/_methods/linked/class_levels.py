@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -13,11 +14,11 @@ from duckanon._core.common import progress
 from duckanon._core.common.arrays import Floats, Ints, Ints32, run_starts
 from duckanon._methods.linked.choices import chains, choices, keys, rows_of_class
 from duckanon._methods.linked.column_levels import ColumnLevels
-from duckanon._methods.linked.confidence import Told
 from duckanon._methods.linked.dense_numbers import held_by, ranked
 from duckanon._methods.linked.finest_first import best_levels
 from duckanon._methods.linked.ladders import Ladder, lost_by
-from duckanon._methods.linked.people import SensitiveValues
+from duckanon._methods.linked.rows_out import rows_out
+from duckanon._methods.linked.sensitive_values import SensitiveValues, Told
 
 
 class Part(NamedTuple):
@@ -55,20 +56,44 @@ def levels_by_class(
     starts = run_starts(own_class[person_of[rows]])
     people = np.bincount(own_class)
 
-    def release_class(start: int, end: int) -> None:
-        some = rows[start:end]
-        own_people = ranked(person_of[some])
-        items, losses = _ladder_of_rows(parts, part_of[some], within_part[some], height)
-        own = ranked(items.reshape(-1)).reshape(height, -1) + 1
-        within = rows_of_class(own_people, part_of[some], known)
+    def release_class(some: Ints, is_released: bool = False) -> None:
+        """Find the levels of some rows; where they are released, leave out those whose values tell too much."""
+        some = some[found[some] < height]
+        if not len(some):
+            return
+        own_people, own_parts = ranked(person_of[some]), part_of[some]
+        items, losses = _ladder_of_rows(parts, own_parts, within_part[some], height)
+        items = ranked(items.reshape(-1)).reshape(height, -1) + 1
+        within = rows_of_class(own_people, own_parts, known)
         own_told = None if told is None else told.of(person_of[some[run_starts(own_people)]])
-        level = best_levels(within, list(own), list(losses), k, own_told, most)
-        _promise(own_people, part_of[some], known, own, level, k, own_told, int(people[own_class[person_of[some[0]]]]))
-        found[some] = level
+        if is_released:
+            gone = rows_out(within, items[found[some], np.arange(len(some))], k, own_told)
+            assert gone is not None
+            found[some[gone]] = height
+        else:
+            found[some] = best_levels(within, list(items), list(losses), k, own_told, most)
+        class_size = int(people[own_class[person_of[some[0]]]])
+        _promise(own_people, own_parts, known, items, found[some], k, own_told, class_size)
 
-    watched = progress.shared(release_class)  # numpy lets other threads run while it sorts and gathers
+    classes = [rows[start:end] for start, end in zip(starts, [*starts[1:], len(rows)], strict=True)]
+    _on_all_cores(release_class, classes)
+    while told is not None:
+        before, told = told, told.in_rows(found < height)
+        if told is before:
+            break
+        told.refuse_classes(own_class)
+        _on_all_cores(functools.partial(release_class, is_released=True), classes)
+    for part in parts:
+        last = len(part.ladder.steps) - 1
+        found[part.rows] = np.where(found[part.rows] == height, last + 1, np.minimum(found[part.rows], last))
+    return found
+
+
+def _on_all_cores(work: Callable[[Ints], None], classes: Sequence[Ints]) -> None:
+    """Do some work for every class; numpy lets other threads run while it sorts and gathers."""
+    watched = progress.shared(work)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        jobs = [pool.submit(watched, int(a), int(b)) for a, b in zip(starts, [*starts[1:], len(rows)], strict=True)]
+        jobs = [pool.submit(watched, rows) for rows in classes]
         try:
             for number, job in enumerate(jobs):
                 progress.at(number / len(jobs))
@@ -76,10 +101,6 @@ def levels_by_class(
         finally:
             for job in jobs:  # those that have not begun, where one has failed
                 job.cancel()
-    for part in parts:
-        last = len(part.ladder.steps) - 1
-        found[part.rows] = np.where(found[part.rows] == height, last + 1, np.minimum(found[part.rows], last))
-    return found
 
 
 def _ladder_of_rows(parts: Sequence[Part], part_of: Ints, within: Ints32, height: int) -> tuple[Ints, Floats]:
@@ -108,5 +129,5 @@ def _promise(
     held = keys(sets, np.append(shown, 0))
     if people < k or (held_by(held) < k).any():
         raise AssertionError(f"a choice of rows is held by fewer than {k} people.")
-    if told is not None and told.is_too_sure(held, rows.person[sets[:, 0]]).any():
-        raise AssertionError("a choice of rows tells a sensitive value too surely.")
+    if told is not None and told.is_violated(held, rows.person[sets[:, 0]]).any():
+        raise AssertionError("a choice of rows tells too much about sensitive values.")

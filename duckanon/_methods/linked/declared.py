@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from duckanon._core.common import parameters as shared
-from duckanon._core.common.declare import Options, Parameter, Release
+from duckanon._core.common.declare import Group, Options, Parameter, Release
 from duckanon._core.common.rules import ColumnName, Either, ListOf, MapOf, Number, OneOf, TableName, Tables, Text, Whole
 
 TABLE_NAME, ROW_COUNT = "table_name", "row_count"
 """Columns of the result: the table of a row, and the band of the number of rows of its person."""
+
+
+@dataclass(frozen=True)
+class SensitiveLimits:
+    """How much a choice of events may tell about a column."""
+
+    sensitive: str | None = None
+    max_confidence: float | None = None
+    l: int = 1  # noqa: E741 - the papers' name
+    t: float | None = None
 
 
 class _Bands(OneOf):
@@ -38,10 +50,36 @@ def _names_are_apart(given: Options) -> str | None:
     return None
 
 
-def _confidence_has_column(given: Options) -> str | None:
-    if (given["sensitive"] is None) != (given["max_confidence"] is None):
-        return "sensitive and max_confidence must be given together; got one of them."
+def _limits_have_column(given: Options) -> str | None:
+    is_asked = given["max_confidence"] is not None or given["l"] > 1 or given["t"] is not None
+    if is_asked and given["sensitive"] is None:
+        return "sensitive must name the column that max_confidence, l and t are about; got NULL."
+    if not is_asked and given["sensitive"] is not None:
+        return "max_confidence, l or t must say what may be learned about sensitive; got none of them."
     return None
+
+
+_SENSITIVE = Group(
+    "sensitive",
+    SensitiveLimits,
+    (
+        Parameter("sensitive", ColumnName(null=True), "The column that `max_confidence`, `l` and `t` are about", None),
+        Parameter(
+            "max_confidence",
+            Number(above=0, most=1, null=True),
+            "The largest share of one value of `sensitive` among the people who hold a choice of events",
+            None,
+        ),
+        Parameter("l", Whole(1), "The fewest different values of `sensitive` among these people", 1),
+        Parameter(
+            "t",
+            Number(0, 1, null=True),
+            "The largest distance between the distribution of `sensitive` among these people and among all: half the "
+            "sum of the differences of the shares, as `anon.t_closeness` measures categories",
+            None,
+        ),
+    ),
+)
 
 
 RELEASE_LINKED = Release(
@@ -96,19 +134,11 @@ RELEASE_LINKED = Release(
             "are released as `row_count` and belong to the class",
             None,
         ),
-        Parameter("sensitive", ColumnName(null=True), "The column that `max_confidence` is about", None).without(
-            "policy"
-        ),
-        Parameter(
-            "max_confidence",
-            Number(above=0, most=1, null=True),
-            "The largest share of one value of `sensitive` among the people who hold a choice of events",
-            None,
-        ).without("policy"),
+        _SENSITIVE.without("policy"),
         shared.MAX_SUPPRESSED_FRACTION.having(default=0.01).without("policy"),
         shared.SEED,
     ),
-    checks=(_known_names_tables, _names_are_apart, _confidence_has_column),
+    checks=(_known_names_tables, _names_are_apart, _limits_have_column),
     body="anon._release_linked",
     hands_over=True,
     coded=True,

@@ -10,8 +10,8 @@ import numpy as np
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, Ints, Ints32, run_starts
 from duckanon._methods.linked.choices import Numbering, Rows, chains, choices, has_any, violated_share
-from duckanon._methods.linked.confidence import Told
 from duckanon._methods.linked.rows_out import cover, rows_out, scattered
+from duckanon._methods.linked.sensitive_values import Told
 
 _ROUNDS = 80
 """Rounds after which rows stay as coarse as they were: 10 to 40 are usual."""
@@ -111,7 +111,7 @@ def refined(rows: Rows, base: Ints, fine: Ints, candidates: Bools, k: int, told:
         supports = np.bincount(held, minlength=int(start.held.max(initial=-1)) + 1)
         is_bad = supports[held] < k
         if told is not None:
-            is_bad |= told.is_too_sure(held, rows.person[current[:, 0]])
+            is_bad |= told.is_violated(held, rows.person[current[:, 0]])
         if not is_bad.any():
             return up | same
         is_finer = has_any(current, up)

@@ -1,4 +1,4 @@
-"""People with a history: their classes, how many events they have, and their sensitive values."""
+"""People with a history: their classes, and how many events they have."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from duckanon._core.common.arrays import Ints
 from duckanon._core.common.codes import encode
-from duckanon._methods.linked.confidence import Told
 from duckanon._methods.linked.dense_numbers import ranked
 
 _BANDS = (1, 2, 3, 5, 9, 17, 33, 65, 129)
@@ -48,27 +47,3 @@ def bands_of(person_of: Ints, people: int) -> Ints:
     """Return the band of the number of events of each person; people without any are in the last one."""
     counts = np.bincount(person_of, minlength=people)
     return np.where(counts == 0, len(_BANDS), np.searchsorted(_BANDS, counts, side="right") - 1)
-
-
-class SensitiveValues:
-    """The sensitive values of all people."""
-
-    def __init__(self, column: pa.ChunkedArray, person_of: Ints, people: int, most: float) -> None:
-        known = ~np.asarray(column.is_null().to_numpy(), np.bool_)
-        ((codes, count),) = encode(pa.table({"value": column}))
-        pairs = np.unique(person_of[known] * count + codes[known].astype(np.int64))
-        self._values, self._most = pairs % count, most
-        self._starts = np.searchsorted(pairs // count, np.arange(people + 1))
-        common = np.bincount(self._values).max(initial=0) / max(people, 1)
-        if common > most:
-            raise ValueError(
-                f"max_confidence must be at least {common:.3f}, the share of people with the most frequent value of "
-                "sensitive."
-            )
-
-    def of(self, people: Ints) -> Told:
-        """Return the values of some people, numbered from 0."""
-        counts = self._starts[people + 1] - self._starts[people]
-        starts = np.append(0, np.cumsum(counts))
-        places = np.repeat(self._starts[people] - starts[:-1], counts) + np.arange(starts[-1])
-        return Told(starts, self._values[places], self._most)

@@ -10,17 +10,19 @@ import pyarrow as pa
 
 from duckanon._core.common import progress
 from duckanon._core.common.arguments import generator
-from duckanon._core.common.arrays import Ints
+from duckanon._core.common.arrays import Ints, Ints32
 from duckanon._core.common.codes import ranks_of
+from duckanon._core.common.memory import give_back
 from duckanon._core.common.parameters import Kept, refuse_other_columns
 from duckanon._core.privacy.narrowing import refuse_narrowing
 from duckanon._methods.generalize.hierarchies import HierarchyRow, hierarchy_tables
 from duckanon._methods.linked.class_levels import Part, levels_by_class
 from duckanon._methods.linked.column_levels import column_levels
-from duckanon._methods.linked.declared import ROW_COUNT, TABLE_NAME
+from duckanon._methods.linked.declared import ROW_COUNT, TABLE_NAME, SensitiveLimits
 from duckanon._methods.linked.dense_numbers import ranked
 from duckanon._methods.linked.ladders import found_steps, given_steps, hidden_steps, ladder_of
-from duckanon._methods.linked.people import BAND_NAMES, SensitiveValues, bands_of, classes_of, parts_of
+from duckanon._methods.linked.people import BAND_NAMES, bands_of, classes_of, parts_of
+from duckanon._methods.linked.sensitive_values import SensitiveValues
 
 
 def release_linked(
@@ -37,8 +39,7 @@ def release_linked(
     ladder: Sequence[Mapping[str, str | None]] | None,
     kept: Kept,
     counts: str | None,
-    sensitive: str | None,
-    max_confidence: float | None,
+    sensitive: SensitiveLimits,
     max_suppressed_fraction: float,
     seed: int | None,
 ) -> pa.Table:
@@ -46,6 +47,7 @@ def release_linked(
 
     The table is taken out of its list, so that its memory can be freed. `known` has a number for each of `table_names`.
     """
+    give_back()  # what it took to collect the rows; and so on after each step that takes much
     table = tables.pop()
     names = {name.lower(): name for name in table.column_names}
     whose = table.column(names[person.lower()])
@@ -72,12 +74,15 @@ def release_linked(
         table, part_of, table_names, [names[one.lower()] for one in cols], known, trees, ladder, own_class[person_of], k
     )
     told = None
-    if sensitive is not None and max_confidence is not None:
-        told = SensitiveValues(table.column(names[sensitive.lower()]), person_of, len(own_class), max_confidence)
+    if sensitive.sensitive is not None:
+        told = SensitiveValues.of_column(table.column(names[sensitive.sensitive.lower()]), person_of, sensitive)
+        told.refuse_classes(own_class)
     del whose
     if not kept.keep:  # the originals of cols are compared with kept columns only
         table = table.select([TABLE_NAME, *(names[name.lower()] for name in class_columns or ())])
+    give_back()
     level = levels_by_class(parts, person_of, part_of, own_class, known, k, told, max_suppressed_fraction)
+    give_back()
     is_kept = ~is_event
     for part in parts:
         is_kept[part.rows] = level[part.rows] < len(part.ladder.steps)
@@ -100,13 +105,12 @@ def release_linked(
 
 
 def _released(
-    table: pa.Table, order: Ints, texts: Mapping[str, tuple[Ints, pa.Array]], others: Sequence[str]
+    table: pa.Table, order: Ints, texts: Mapping[str, tuple[Ints32, pa.Array]], others: Sequence[str]
 ) -> dict[str, Any]:
     """Return the columns of the rows that are released, in their order."""
     whole = {name.lower() for name in others} | {TABLE_NAME}
     released: dict[str, Any] = {
-        name: pa.DictionaryArray.from_arrays(pa.array(codes[order], pa.int32()), values)
-        for name, (codes, values) in texts.items()
+        name: pa.DictionaryArray.from_arrays(pa.array(codes[order]), values) for name, (codes, values) in texts.items()
     }
     for name in table.column_names:
         if name.lower() in whole:
@@ -170,7 +174,10 @@ def _refuse_narrowing(table: pa.Table, parts: Sequence[Part], level: Ints, kept:
             if kept.has(name) and name.lower() not in allowed and own.column(name).null_count < len(rows)
         }
         if others and len(rows):
-            labels = {column.name: _shown(part, place, level)[shown] for place, column in enumerate(part.columns)}
+            labels = {
+                column.name: _shown(part, place, level)[shown].astype(np.int64)
+                for place, column in enumerate(part.columns)
+            }
             originals = {column.name: ranks_of(own.column(column.name)) for column in part.columns}
             item = np.choose(
                 np.minimum(level[rows], len(part.ladder.steps) - 1), [one[shown] for one in part.ladder.items]
@@ -178,19 +185,19 @@ def _refuse_narrowing(table: pa.Table, parts: Sequence[Part], level: Ints, kept:
             refuse_narrowing(originals, labels, others, item)
 
 
-def _shown(part: Part, place: int, level: Ints) -> Ints:
+def _shown(part: Part, place: int, level: Ints) -> Ints32:
     """Return the number of the text that each row of a table shows in one column."""
     last = len(part.ladder.steps) - 1
     levels = [part.columns[place].codes(steps[place]) for steps in part.ladder.steps]
     return np.choose(np.minimum(level[part.rows], last), levels)
 
 
-def _texts(parts: Sequence[Part], level: Ints, cols: Sequence[str], rows: int) -> dict[str, tuple[Ints, pa.Array]]:
+def _texts(parts: Sequence[Part], level: Ints, cols: Sequence[str], rows: int) -> dict[str, tuple[Ints32, pa.Array]]:
     """Return the labels of each column: the number of each row's, and the texts."""
     found = {}
     for name in cols:
         texts: list[str | None] = [None]
-        codes = np.zeros(rows, np.int64)
+        codes = np.zeros(rows, np.int32)
         for part in parts:
             for place, column in enumerate(part.columns):
                 if column.name == name:

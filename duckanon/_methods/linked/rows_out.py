@@ -7,8 +7,8 @@ import numpy as np
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, Ints, Ints32, run_starts
 from duckanon._methods.linked.choices import Chains, Rows, chains, choices, has_any, keys
-from duckanon._methods.linked.confidence import Told
 from duckanon._methods.linked.dense_numbers import held_by
+from duckanon._methods.linked.sensitive_values import Told
 
 
 def rows_out(
@@ -46,7 +46,7 @@ def rows_out(
 def _violated(sets: Ints32, held: Ints, k: int, rows: Rows, told: Told | None) -> Ints:
     is_bad = held_by(held) < k
     if told is not None:
-        is_bad |= told.is_too_sure(held, rows.person[sets[:, 0]])
+        is_bad |= told.is_violated(held, rows.person[sets[:, 0]])
     return np.flatnonzero(is_bad)
 
 

@@ -9,7 +9,7 @@ function tell(words) {
   line.className = "alert";
   line.textContent = words + " ";
   const link = document.createElement("a");
-  link.href = `${root}/${document.body.dataset.page}`;
+  link.href = location.href;
   link.textContent = "Look again";
   line.append(link);
   document.getElementById("told").replaceChildren(line);
@@ -19,7 +19,9 @@ function show(html) {
   const focused = document.activeElement && document.activeElement.id;
   const fresh = new DOMParser().parseFromString(html, "text/html").getElementById("page");
   if (!fresh) return;
+  const open = [...document.querySelectorAll("details[open][id]")].map((one) => one.id);
   page().replaceWith(fresh);
+  for (const id of open) document.getElementById(id)?.setAttribute("open", "");
   const again = focused && document.getElementById(focused);
   if (again) again.focus({preventScroll: true});
   poll();

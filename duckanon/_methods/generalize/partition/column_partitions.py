@@ -13,6 +13,7 @@ from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY, Scale
 from duckanon._core.common.values import exact_numbers, is_time_scale
 from duckanon._methods.generalize.declared import PARTITION_ROWS
+from duckanon._methods.generalize.partition.cuts import cuts
 from duckanon._methods.generalize.partition.fit import (
     Partition,
     even_partition,
@@ -21,6 +22,7 @@ from duckanon._methods.generalize.partition.fit import (
     quantile_partition,
 )
 
+_AT_ONCE = 10_000  # cuts that are found together
 NAMED_ROWS = 10  # how many rows make a value one that may be named, where the caller does not say k
 
 
@@ -81,10 +83,16 @@ class _Values:
         """Tell whether so many rows have a value that it may be named."""
         return self.counts is not None and int(self.counts[place]) >= self.least
 
-    def cut(self, place: int) -> float:
-        """Return where a bucket that begins with a value is cut off from the one before."""
-        progress.check()
-        return self.scale.cut(float(self.numbers[place - 1]), float(self.numbers[place]), self.is_shared(place))
+    def cuts(self, places: Ints) -> list[float]:
+        """Return where buckets that begin with some values are cut off from those before."""
+        is_shared = np.zeros(len(places), bool) if self.counts is None else self.counts[places] >= self.least
+        found: list[float] = []
+        for first in range(0, len(places), _AT_ONCE):
+            progress.check()
+            some = slice(first, first + _AT_ONCE)
+            lows, highs = self.numbers[places[some] - 1], self.numbers[places[some]]
+            found += cuts(self.scale, lows, highs, is_shared[some]).tolist()
+        return found
 
 
 def _distinct(column: pa.Array | None, name: str, nulls: str, least: int) -> _Values:
@@ -111,13 +119,13 @@ def _report(values: _Values, partition: Partition, label: str) -> pa.Table:
     starts = values.parts[partition.starts]
     ends = np.append(starts[1:], len(values.numbers))
     rows = ends - starts if values.counts is None else np.add.reduceat(values.counts, starts)
-    cuts = [values.cut(start) for start in starts[1:].tolist()]
-    names = labels.of_runs(values.scale, cuts)
+    places = values.cuts(starts[1:])
+    names = labels.of_runs(values.scale, places)
     if label != "interval":
         _refuse_single_people(label, rows, values.least)
         points = _means(values, starts, ends, rows) if label == "mean" else _medians(values, starts, rows)
         names = [name if math.isnan(x) else values.scale.text(x) for name, x in zip(names, points, strict=True)]
-    edges = [None, *map(values.scale.text, cuts), None]
+    edges = [None, *map(values.scale.text, places), None]
     columns = [np.arange(1, len(starts) + 1), edges[:-1], edges[1:], rows, names, partition.costs]
     return pa.table(
         [pa.array(column, field.type) for column, field in zip(columns, PARTITION_ROWS, strict=True)],
