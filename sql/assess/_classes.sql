@@ -1,6 +1,4 @@
--- anon._classes: the equivalence classes of a table: one row per combination of values that occurs. GROUP BY ALL groups
--- by the plain columns, which is as fast as a GROUP BY written by hand; one struct of them would take half as long
--- again.
+-- anon._classes: the equivalence classes of a table: one row per combination of values that occurs.
 --     nulls            'value': NULL is a value, equal to itself; 'drop': rows with a NULL in a column are left out
 --     is_open, alpha   whether NULL matches anything (anon._matching_classes) instead, so that the size is the number
 --                      of rows that a class matches, those of other classes included
@@ -13,27 +11,23 @@
 CREATE OR REPLACE MACRO anon._classes(
     caller, tbl, cols, nulls, person := NULL, is_open := false, alpha := NULL
 ) AS TABLE
-WITH _duckanon_checked AS NOT MATERIALIZED (
-    FROM query_table(anon._checked_groups(caller, tbl, cols, nulls))
-), _duckanon_by_rows AS (
-    SELECT COLUMNS(cols), count(*) AS _duckanon_size, count(*) AS _duckanon_rows, NULL::UBIGINT AS _duckanon_anyone
-    FROM query_table(CASE WHEN anon._is_plain_call(tbl, cols, nulls) THEN CAST(tbl AS VARCHAR)
-                          ELSE '_duckanon_checked' END)
-    WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL) AND anon._uncollated(caller, COLUMNS(cols))
-    GROUP BY ALL
+WITH _duckanon_by_rows AS (
+    SELECT *, _duckanon_size AS _duckanon_rows, NULL::UBIGINT AS _duckanon_anyone
+    FROM anon._row_classes(caller, tbl, cols, nulls)
 ), _duckanon_by_people AS (        -- as fast as count(DISTINCT person), and it counts the rows too
     SELECT COLUMNS(cols), count(_duckanon_person) AS _duckanon_size, sum(_duckanon_rows)::BIGINT AS _duckanon_rows,
            any_value(_duckanon_person) AS _duckanon_anyone
     FROM (SELECT COLUMNS(cols), count(*) AS _duckanon_rows,
                  CASE WHEN COLUMNS([person]) IS NOT NULL THEN hash(COLUMNS([person])) END AS _duckanon_person
           FROM query_table(anon._checked_person(caller, person, cols, anon._checked_groups(caller, tbl, cols, nulls)))
-          WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL) AND anon._uncollated(caller, COLUMNS(cols))
+          WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL)
+                AND anon._all_uncollated(caller, cols, concat_ws('', *COLUMNS(cols)))
           GROUP BY ALL)
     GROUP BY ALL
 ), _duckanon_values AS MATERIALIZED (
     SELECT COLUMNS(cols), hash(*COLUMNS(cols)) AS _duckanon_key, count(*) AS _duckanon_rows
     FROM query_table(anon._checked_groups(caller, tbl, cols, 'value'))
-    WHERE anon._uncollated(caller, COLUMNS(cols))
+    WHERE anon._all_uncollated(caller, cols, concat_ws('', *COLUMNS(cols)))
     GROUP BY ALL
 ), _duckanon_coded AS (
     SELECT CASE WHEN COLUMNS(cols) IS NOT NULL THEN hash(COLUMNS(cols)) END, _duckanon_key, _duckanon_rows

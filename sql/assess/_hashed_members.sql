@@ -5,5 +5,6 @@ CREATE OR REPLACE MACRO anon._hashed_members(caller, tbl, cols, nulls, person) A
 SELECT hash(*COLUMNS(cols)) AS class,
        CASE WHEN COLUMNS([person]) IS NOT NULL THEN hash(COLUMNS([person])) END AS member, count(*) AS row_count
 FROM query_table(anon._checked_person(caller, person, cols, anon._checked_groups(caller, tbl, cols, nulls)))
-WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL) AND anon._uncollated(caller, COLUMNS(cols))
+WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL)
+      AND anon._all_uncollated(caller, cols, concat_ws('', *COLUMNS(cols)))
 GROUP BY ALL;

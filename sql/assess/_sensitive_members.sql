@@ -28,5 +28,6 @@ SELECT hash(*COLUMNS(cols)) AS class,
        CASE WHEN COLUMNS([anon._or_none(person)]) IS NOT NULL THEN hash(COLUMNS([anon._or_none(person)])) END AS member,
        count(*) AS size
 FROM _duckanon_source
-WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL) AND anon._uncollated(caller, COLUMNS(cols))
+WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL)
+      AND anon._all_uncollated(caller, cols, concat_ws('', *COLUMNS(cols)))
 GROUP BY ALL;

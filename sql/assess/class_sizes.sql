@@ -4,7 +4,8 @@
 -- test: tests/assess/class_sizes.test
 CREATE OR REPLACE MACRO anon.class_sizes(tbl, cols, nulls := 'value', person := NULL, alpha := 1) AS TABLE
 WITH _duckanon_plain AS (
-    FROM anon._classes('anon.class_sizes', tbl, cols, 'value')
+    SELECT _duckanon_size, _duckanon_size AS _duckanon_rows
+    FROM anon._row_classes('anon.class_sizes', tbl, cols, 'value')
 ), _duckanon_checked AS (
     FROM anon._classes('anon.class_sizes', tbl, cols, nulls, person := person, alpha := alpha,
                        is_open := anon._checked_nulls('anon.class_sizes', nulls, alpha, person) = 'any')

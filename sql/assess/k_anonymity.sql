@@ -31,8 +31,8 @@ WITH _duckanon_members AS MATERIALIZED (
     SELECT false AS is_linked, _duckanon_size AS size, _duckanon_rows AS row_count
     FROM anon._classes('anon.k_anonymity', tbl, cols, nulls, is_open := nulls = 'any', alpha := alpha)
 ), _duckanon_plain AS (
-    SELECT false AS is_linked, _duckanon_size AS size, _duckanon_rows AS row_count
-    FROM anon._classes('anon.k_anonymity', tbl, cols, 'value')
+    SELECT false AS is_linked, _duckanon_size AS size, _duckanon_size AS row_count
+    FROM anon._row_classes('anon.k_anonymity', tbl, cols, 'value')
 ), _duckanon_checked AS (
     FROM query_table(CASE WHEN anon._checked_nulls('anon.k_anonymity', nulls, alpha, person) IS NOT NULL
                                AND person IS NULL THEN '_duckanon_rows' ELSE '_duckanon_people' END)

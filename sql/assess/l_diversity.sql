@@ -45,9 +45,14 @@ WITH _duckanon_members AS MATERIALIZED (
     QUALIFY total = max(total) OVER (PARTITION BY level)
 ), _duckanon_shown_members AS (                                 -- people are counted only where they are shown
     FROM _duckanon_members WHERE class IN (SELECT class FROM _duckanon_shown)
-), _duckanon_sized AS (
-    SELECT level, named, total - coalesce(repeats, 0) AS class_size
+), _duckanon_people_sized AS (
+    SELECT level, class, total - coalesce(repeats, 0) AS class_size
     FROM _duckanon_shown LEFT JOIN anon._class_repeats('_duckanon_shown_members') USING (class)
+), _duckanon_rows_sized AS (                                    -- nobody is in a class twice
+    SELECT level, class, total AS class_size FROM _duckanon_shown
+), _duckanon_sized AS (
+    SELECT level, named, class_size
+    FROM query_table(CASE WHEN person IS NULL THEN '_duckanon_rows_sized' ELSE '_duckanon_people_sized' END)
          LEFT JOIN anon._class_names(tbl, cols, nulls, '_duckanon_shown') USING (class)
 )
 SELECT CASE level WHEN 0 THEN 'distinct' WHEN 1 THEN 'entropy' ELSE 'recursive' END AS measure,

@@ -26,7 +26,7 @@ CREATE OR REPLACE MACRO anon.reidentification_risk(
 ) AS TABLE
 WITH _duckanon_by_rows AS (
     SELECT _duckanon_size AS class_size, sum(_duckanon_size)::BIGINT AS people, sum(_duckanon_size)::BIGINT AS row_count
-    FROM anon._classes('anon.reidentification_risk', tbl, cols, nulls)
+    FROM anon._row_classes('anon.reidentification_risk', tbl, cols, nulls)
     GROUP BY _duckanon_size
 ), _duckanon_members AS MATERIALIZED (
     FROM anon._hashed_members('anon.reidentification_risk', tbl, cols, nulls, person)
@@ -39,7 +39,7 @@ WITH _duckanon_by_rows AS (
           UNION ALL
           SELECT class_size, 0, sum(row_count) FROM _duckanon_hashed GROUP BY class_size)
     GROUP BY class_size
-), _sizes AS MATERIALIZED (
+), _sizes AS (
     FROM query_table(anon._checked_fraction('anon.reidentification_risk', 'threshold', threshold,
                          CASE WHEN person IS NULL THEN '_duckanon_by_rows' ELSE '_duckanon_by_people' END))
 ), _universe AS (
@@ -84,8 +84,11 @@ WITH _duckanon_by_rows AS (
            coalesce(sum(people) FILTER (risk > threshold), 0)::BIGINT AS people_at_risk,
            people_at_risk / sum(people) AS fraction_at_risk
     FROM (SELECT 1 / greatest(class_size, 1) AS risk, people, row_count FROM _sizes)
-    HAVING anon._checked_people('anon.reidentification_risk', NULL, coalesce(sum(row_count), 0)::BIGINT,
-                                coalesce(sum(people), 0)::BIGINT, person) IS NOT NULL
+    HAVING CASE WHEN sum(people) > 0 THEN true      -- anon._checked_people, which takes a millisecond to bind
+                WHEN person IS NULL OR coalesce(sum(row_count), 0) = 0
+                     THEN error('anon.reidentification_risk: the table has no rows to look at.')
+                ELSE error('anon.reidentification_risk: person must name a column that says whose rows they are; got '
+                           || CAST(person AS VARCHAR) || ', which is NULL in every row.') END
 ), _in_table AS (                                       -- the marketer has the average
     SELECT attacker, CASE WHEN attacker <> 'marketer' THEN maximum_risk END AS maximum_risk, average_risk,
            CASE WHEN attacker <> 'marketer' THEN rows_at_risk END AS rows_at_risk,
