@@ -176,12 +176,8 @@ class Site:
         return {"moves": list(reversed(self.moves)), "population": population}
 
     def _method(self) -> dict[str, Any]:
-        table = self.policy.table()
-        return {
-            "fitting": trials.fitting(self.bench),
-            "meanings": trials.METHODS,
-            "hierarchies": {column: ", ".join(paths) for column, paths in table.hierarchies.items()},
-        }
+        named = {column: ", ".join(paths) for column, paths in self.policy.table().hierarchies.items()}
+        return {"fitting": trials.fitting(self.bench), "meanings": trials.METHODS, "hierarchies": named}
 
     def _hierarchy(self, column: str, level: int, opened: int | None) -> dict[str, Any]:
         if column not in self.policy.table().columns:
@@ -291,9 +287,8 @@ class Site:
         found["report of the refusal"] = self.report.with_name(f"{self.report.stem}.not-released{self.report.suffix}")
         for column, paths in self.policy.table().hierarchies.items():
             for number, path in enumerate(paths, 1):
-                found[f"hierarchy {number} of {column}" if len(paths) > 1 else f"hierarchy of {column}"] = file.place(
-                    path
-                )
+                name = f"hierarchy {number}" if len(paths) > 1 else "hierarchy"
+                found[f"{name} of {column}"] = file.place(path)
         return {name: path for name, path in found.items() if path.is_file()}
 
 
