@@ -290,10 +290,8 @@ class Site:
         found = {"policy": self.policy.path, "report": self.report, "record": where.record}
         found["report of the refusal"] = self.report.with_name(f"{self.report.stem}.not-released{self.report.suffix}")
         for column, paths in self.policy.table().hierarchies.items():
-            for number, path in enumerate(paths, 1):
-                found[f"hierarchy {number} of {column}" if len(paths) > 1 else f"hierarchy of {column}"] = file.place(
-                    path
-                )
+            for number, path in enumerate(paths):
+                found[f"hierarchy of {column}" + f" ({number + 1})" * (number > 0)] = file.place(path)
         return {name: path for name, path in found.items() if path.is_file()}
 
 
