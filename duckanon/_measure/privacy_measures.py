@@ -15,12 +15,13 @@ from duckanon._core.common.arrays import Bools, Ints
 from duckanon._core.common.codes import encode
 from duckanon._core.common.declare import report
 from duckanon._core.encoding.aligned import Coding, aligned, encoded
+from duckanon._core.encoding.column_codecs import NumberColumn
 from duckanon._core.encoding.measurement_encoding import derived_columns, measured_reading
 from duckanon._core.encoding.pairs import kind_of, numbers_of
 from duckanon._core.encoding.pairs import plain as plain_texts
 from duckanon._core.privacy import prediction, reference_test
 from duckanon._core.privacy.cells import ReleasedCells
-from duckanon._core.privacy.noisy_copies import Coded
+from duckanon._core.privacy.close_copies import Amounts
 from duckanon._core.privacy.rare_values import ColumnCodes
 from duckanon._core.privacy.shifts import PrivacyTest
 from duckanon._measure.attacks import inference, matching, singling_cells, singling_out
@@ -124,7 +125,7 @@ def privacy_tests(read: Judged, coding: Coding, random: np.random.Generator, **o
     reference, holdout = (*coded.values.others, None)[:2]
     cells, rounded = None, None
     columns: list[ColumnCodes] = []
-    plain: list[Coded] = []
+    plain: Amounts | None = None
     if coded.variances is not None:
         others = None if read.others[0] is None else read.plain(read.others[0])
         cells = ReleasedCells(
@@ -136,8 +137,7 @@ def privacy_tests(read: Judged, coding: Coding, random: np.random.Generator, **o
         outside = next((table for table in reversed(read.others) if table is not None), None)
         columns = column_codes(read.original, release, outside)
         # Noise turns a zero that many have, or a code, into another number: no longer special, a code of nobody.
-        amounts = encoded(read.original, read.released, [outside], AMOUNTS)
-        plain = [Coded(amounts.original, amounts.released, amounts.others[0])]
+        plain = amounts_of(read.original, read.released, outside)
     return reference_test.privacy_tests(
         coded.values.original,
         coded.values.released,
@@ -150,6 +150,20 @@ def privacy_tests(read: Judged, coding: Coding, random: np.random.Generator, **o
         plain=plain,
         columns=columns,
         **options,
+    )
+
+
+def amounts_of(original: pa.Table, released: pa.Table, others: pa.Table | None) -> Amounts:
+    """Code tables with all numbers as amounts."""
+    coded = encoded(original, released, [others], AMOUNTS)
+    columns = zip(coded.encoding.columns, coded.encoding.groups, strict=True)
+    numbers = [(group, column.width > 1) for column, group in columns if isinstance(column, NumberColumn)]
+    return Amounts(
+        coded.original,
+        coded.released,
+        coded.others[0],
+        np.array([group.start for group, _ in numbers], np.int64),
+        np.array([group.start + 1 if has_nulls else -1 for group, has_nulls in numbers], np.int64),
     )
 
 

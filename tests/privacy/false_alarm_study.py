@@ -21,7 +21,7 @@ from duckanon._core.encoding.aligned import Coding, encoded
 from duckanon._core.privacy.noisy_copies import Coded, noisy_copies
 from duckanon._core.privacy.rare_values import rare_values
 from duckanon._measure.coarse.tables import judged
-from duckanon._measure.privacy_measures import AMOUNTS, privacy_tests
+from duckanon._measure.privacy_measures import amounts_of, privacy_tests
 from duckanon._measure.released_values import column_codes, with_digits_of
 from examples.surveys import income_survey
 from tests.sqltest import data_file
@@ -91,11 +91,10 @@ def failed_by_hits(
 ) -> list[str]:
     """Return which of the tests of noisy copies and rare values a release fails: a tenth of the time of all tests."""
     rounded = with_digits_of(members, release)
-    codings = [encoded(members, table, [others], coding) for table, coding in ((rounded, Coding()), (release, AMOUNTS))]
+    usual, plain = encoded(members, rounded, [others], Coding()), amounts_of(members, release, others)
+    codings = [Coded(usual.original, usual.released, usual.others[0]), Coded(*plain[:3])]
     tests = {
-        "noisy_copies": noisy_copies(
-            [Coded(one.original, one.released, one.others[0]) for one in codings], random, 0.99
-        ),
+        "noisy_copies": noisy_copies(codings, random, 0.99, plain),
         "rare_values": rare_values(column_codes(members, rounded, others), random, 0.99),
     }
     return [name for name, test in tests.items() if not test.passed]

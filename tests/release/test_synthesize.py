@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from duckanon import spectral
 from duckanon._core.encoding.column_split import Reading, split_columns
+from duckanon._core.encoding.parts import doubles
+from duckanon._methods.releasable.safe_numbers import SafeNumbers
 from duckanon._methods.synthesize.allowed_cells import allowed_cells
 from duckanon._methods.synthesize.implications import found_implications, rows_of
 from duckanon._methods.synthesize.leaf_draws import climbed, drawn_choices, drawn_ranks, leaf_shares
@@ -342,3 +344,28 @@ def test_surveys_are_hardly_told_from_other_people(name: str) -> None:
     assert mean["AUC"] <= (0.70 if name == "ACS" else 0.65)
     assert mean["few"] == 0
     assert mean["copies"] == 0
+
+
+def test_limits_are_drawn_so_that_one_person_more_seldom_decides() -> None:
+    """A category of k people, and a number of three, come out in some releases only; of one or two people never."""
+    random = np.random.default_rng(1)
+    reading = Reading(10, {}, None, "error", random)
+    rare = np.array([reading.is_rare(np.array([9, 10, 12, 15, 400])) for _ in range(300)]).mean(axis=0)
+    assert rare[0] == 1
+    assert 0.7 < rare[1] < 0.95
+    assert 0.35 < rare[2] < 0.65
+    assert rare[3:].tolist() == [0, 0]
+    assert reading.is_rare(np.array([10, 3])).tolist() == [False, True]  # or else nothing would be left
+    ages = np.repeat(np.arange(60), np.tile([2, 3, 5, 8], 15))
+    (column,) = split_columns(pa.table({"age": ages}), None, Reading(10, {}, [], "error"))
+    assert SafeNumbers.of(column, None, 10).least == 3
+    shown = np.zeros(4)
+    for _ in range(40):
+        numbers = SafeNumbers.of(column, None, 10, random)
+        assert set(SafeNumbers.of(column, None, 10).rare.tolist()) <= set(numbers.rare.tolist())
+        values = np.rint(doubles(numbers.grid.array(numbers.rare, None))).astype(int)
+        shown += 1 - np.bincount(values % 4, minlength=4) / 15
+    assert shown[0] == 0  # of two people
+    assert 0.15 < shown[1] / 40 < 0.35  # of three
+    assert 0.65 < shown[2] / 40 < 0.85  # of five
+    assert shown[3] == 40

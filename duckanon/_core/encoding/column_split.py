@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import Floats, Ints, is_number, is_text
+from duckanon._core.common.arrays import Bools, Floats, Ints, is_number, is_text
 from duckanon._core.common.people import people_in
 from duckanon._core.encoding.arrow import indices_of, kind_of, valid_of
 from duckanon._core.encoding.column_codecs import NumberColumn
@@ -33,12 +33,23 @@ class Reading:
         special: The special values of columns, where they are named; None: none at all.
         categories: The numbers that are categories; None: whole ones of at most twelve values.
         nulls: ``'error'`` or ``'category'``.
+        chance: Draws, for each category, how many people more must share it than k, up to k / 2: where it is exactly k,
+            whether the category comes out would tell whether one of them is there. None: none.
     """
 
     k: int
     special: Mapping[str, list[float]] | None
     categories: Sequence[str] | None
     nulls: str
+    chance: np.random.Generator | None = None
+
+    def is_rare(self, holders: Ints) -> Bools:
+        """Tell which values too few people share; those of fewer than k only where it would be all of them."""
+        is_rare = holders < self.k
+        if self.chance is not None:
+            more = self.chance.integers(0, self.k // 2 + 1, len(holders))
+            is_rare = np.where((holders < self.k + more).all(), is_rare, holders < self.k + more)
+        return np.asarray(is_rare)
 
 
 def split_columns(table: pa.Table, people: Ints | None, reading: Reading) -> list[ColumnParts]:
@@ -66,7 +77,7 @@ def whole(column: pa.ChunkedArray) -> pa.Array:
 
 def _parts(name: str, array: pa.Array, people: Ints | None, reading: Reading) -> ColumnParts:
     if kind_of(name, array.type) == "category":
-        return _categories(name, array, people, reading.k)
+        return _categories(name, array, people, reading)
     if not is_number(array.type) or array.null_count == len(array):
         return number_parts(name, array, people, reading, np.zeros(0))
     values = doubles(array)
@@ -75,7 +86,7 @@ def _parts(name: str, array: pa.Array, people: Ints | None, reading: Reading) ->
     if not np.isfinite(distinct[[0, -1]]).all():
         raise ValueError(f'column "{name}" holds NaN or infinity; remove these rows or set them to NULL.')
     if is_category(name, distinct, reading):
-        return _number_categories(name, array, values, distinct, people, reading.k)
+        return _number_categories(name, array, values, distinct, people, reading)
     refuse_identifier(name, known, len(distinct))
     if reading.special is None:
         special = np.zeros(0)
@@ -93,7 +104,7 @@ def is_category(name: str, distinct: Floats, reading: Reading) -> bool:
     return len(distinct) <= FEW_VALUES and bool((distinct == np.rint(distinct)).all())
 
 
-def _categories(name: str, array: pa.Array, people: Ints | None, k: int) -> ColumnParts:
+def _categories(name: str, array: pa.Array, people: Ints | None, reading: Reading) -> ColumnParts:
     indices, listed = indices_of(array)
     order = sorted(range(len(listed)), key=lambda index: (listed[index] is None, str(listed[index])))
     rank = np.empty(len(listed) + 1, np.int64)
@@ -107,26 +118,26 @@ def _categories(name: str, array: pa.Array, people: Ints | None, k: int) -> Colu
     if not pa.types.is_boolean(array.type):
         refuse_distinct_texts(name, len(values) - (None in values), len(array))
         refuse_many_categories(name, len(values) - (None in values))
-    return _merged_categories(name, array, codes, values, people, k)
+    return _merged_categories(name, array, codes, values, people, reading)
 
 
 def _merged_categories(
-    name: str, array: pa.Array, codes: Ints, values: list[Any], people: Ints | None, k: int
+    name: str, array: pa.Array, codes: Ints, values: list[Any], people: Ints | None, reading: Reading
 ) -> ColumnParts:
     """Call texts shared by fewer than k people 'other'; where these are few, too, give them the commonest value."""
     holders = people_in(codes, people, len(values))
-    is_rare = holders < k
+    is_rare = reading.is_rare(holders)
     if not is_rare.any():
         return ColumnParts(name, array.type, codes, tuple(values), None, array)
     rare_people = people_in(is_rare[codes].astype(np.int64), people, 2)[1]
     if is_rare.all():
-        raise nothing_shared(name, k)
+        raise nothing_shared(name, reading.k)
     texts = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
     target = int(np.argmax(holders))
     is_kept = OTHER in values and not is_rare[values.index(OTHER)]
     if is_text(texts) and is_kept:
         target = values.index(OTHER)
-    elif is_text(texts) and rare_people >= k:
+    elif is_text(texts) and rare_people >= reading.k:
         target = len(values)
         values = [*values, _unused_name(values)]
         is_rare = np.append(is_rare, False)
@@ -148,7 +159,7 @@ def _recoded(name: str, array: pa.Array, codes: Ints, values: list[Any]) -> Colu
 
 
 def _number_categories(
-    name: str, array: pa.Array, values: Floats, distinct: Floats, people: Ints | None, k: int
+    name: str, array: pa.Array, values: Floats, distinct: Floats, people: Ints | None, reading: Reading
 ) -> ColumnParts:
     """Take numbers as categories; those shared by fewer than k people become the nearest that more hold."""
     refuse_distinct_texts(name, len(distinct) if len(distinct) > FEW_VALUES else 1, len(array))
@@ -157,9 +168,9 @@ def _number_categories(
     codes = np.searchsorted(distinct, np.where(is_known, values, distinct[0]))
     codes[~is_known] = len(distinct)
     holders = people_in(codes, people, len(distinct) + 1)
-    is_rare = holders < k
+    is_rare = reading.is_rare(holders)
     if is_rare.all():
-        raise nothing_shared(name, k)
+        raise nothing_shared(name, reading.k)
     to = np.arange(len(distinct) + 1)
     held = np.flatnonzero(~is_rare[:-1])
     rare = np.flatnonzero(is_rare[:-1])

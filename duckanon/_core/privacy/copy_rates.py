@@ -54,6 +54,18 @@ def rate(
     return Rate(hits / trials, reference_hits / reference_trials, min(1.0, limit), round(hits))
 
 
+def labelled_rate(hit: Bools, members: int, confidence: float) -> Rate:
+    """Compare how many are hit of those who come first, the members, and of others, where chance hits both alike."""
+    inside, outside = int(hit[:members].sum()), int(hit[members:].sum())
+    everybody, others = len(hit), len(hit) - members
+    limit = inside
+    while limit < members and stats.hypergeom.sf(limit, everybody, members, limit + 1 + outside) >= 1 - confidence:
+        limit += 1
+    while limit > 0 and stats.hypergeom.sf(limit - 1, everybody, members, limit + outside) < 1 - confidence:
+        limit -= 1
+    return Rate(inside / max(members, 1), outside / max(others, 1), limit / max(members, 1), inside)
+
+
 def parts(rows: int, size: int, random: np.random.Generator) -> list[Ints]:
     """Draw random parts of about `size` rows that cover all rows; the last may overlap the one before."""
     order = random.permutation(rows)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
 
 from duckanon._core.common.arrays import Bools, Ints, Matrix
-from duckanon._core.privacy.copy_rates import Rate, rate
+from duckanon._core.privacy.close_copies import Amounts, close_copies, tests_of
+from duckanon._core.privacy.copy_rates import Rate, labelled_rate, rate
 from duckanon._core.privacy.neighbours import nearest
 
 _FACTORS = (3.0, 8.0, 20.0)
@@ -26,13 +26,16 @@ class Coded(NamedTuple):
     others: Matrix | None
 
 
-def noisy_copies(codings: Sequence[Coded], random: np.random.Generator, confidence: float) -> Rate:
+def noisy_copies(
+    codings: Sequence[Coded], random: np.random.Generator, confidence: float, amounts: Amounts | None = None
+) -> Rate:
     """Count people to whom a released row is nearer than to anybody else by a factor, but not equal.
 
     With other people: were the release another sample, members and others would be hit alike, so that the members
     among all who are hit are a draw without replacement, whatever the release looks like and however its rows cluster.
     Without them, the rows of the other members hit people for comparison. Equal rows are counted elsewhere. Each factor
-    in each encoding of the same rows has its share of the false alarms; the one that tells most counts.
+    in each encoding of the same rows, and each test of `close_copies`, has its share of the false alarms; the one that
+    tells most counts.
     """
     first = codings[0]
     size = max(1, int((_PAIRS / 2) ** 0.5))
@@ -40,8 +43,9 @@ def noisy_copies(codings: Sequence[Coded], random: np.random.Generator, confiden
         np.sort(random.permutation(count)[:size])
         for count in (len(first.rows), 0 if first.others is None else len(first.others), len(first.release))
     )
-    alone = 1 - (1 - confidence) / (len(_FACTORS) * len(codings))
-    found = []
+    tests = len(_FACTORS) * len(codings) + (0 if amounts is None else len(tests_of(amounts)))
+    alone = 1 - (1 - confidence) / tests
+    found = [] if amounts is None else close_copies(amounts, (people, others, queries), alone)
     for coded in codings:
         pool = coded.rows[people]
         if coded.others is not None:
@@ -58,18 +62,6 @@ def noisy_copies(codings: Sequence[Coded], random: np.random.Generator, confiden
                 trials = len(pool) * count / len(queries)
                 found.append(rate(float(hit.sum()), len(pool), expected, trials, alone))
     return max(found, key=lambda one: one.value - one.limit)
-
-
-def labelled_rate(hit: Bools, members: int, confidence: float) -> Rate:
-    """Compare how many are hit of those who come first, the members, and of others, where chance hits both alike."""
-    inside, outside = int(hit[:members].sum()), int(hit[members:].sum())
-    everybody, others = len(hit), len(hit) - members
-    limit = inside
-    while limit < members and stats.hypergeom.sf(limit, everybody, members, limit + 1 + outside) >= 1 - confidence:
-        limit += 1
-    while limit > 0 and stats.hypergeom.sf(limit - 1, everybody, members, limit + outside) < 1 - confidence:
-        limit -= 1
-    return Rate(inside / max(members, 1), outside / max(others, 1), limit / max(members, 1), inside)
 
 
 def _hit(distances: Matrix, places: Ints, factor: float, people: int) -> Bools:

@@ -8,8 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from duckanon._core.common.arrays import Ints
-from duckanon._core.privacy.copy_rates import Rate, code_count, parts, rate
-from duckanon._core.privacy.noisy_copies import labelled_rate
+from duckanon._core.privacy.copy_rates import Rate, code_count, labelled_rate, parts, rate
 
 
 class ColumnCodes(NamedTuple):

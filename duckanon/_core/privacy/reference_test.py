@@ -14,6 +14,7 @@ from duckanon._core.common.progress import Tell, silent, within
 from duckanon._core.common.rules import Whole
 from duckanon._core.privacy import copy_rates
 from duckanon._core.privacy.cells import ReleasedCells, singled_out
+from duckanon._core.privacy.close_copies import Amounts
 from duckanon._core.privacy.copy_rates import Rate
 from duckanon._core.privacy.densities import rarity_by_density
 from duckanon._core.privacy.equal_rows import distinct_rows, known_codes
@@ -51,7 +52,7 @@ def privacy_tests(
     groups: Sequence[slice] | None = None,
     class_size: float | None = None,
     rounded: npt.ArrayLike | None = None,
-    plain: Sequence[Coded] = (),
+    plain: Amounts | None = None,
     columns: Sequence[ColumnCodes] = (),
 ) -> list[PrivacyTest]:
     """Test whether a release tells more about the originals than a reference sample would, on comparable scales.
@@ -88,7 +89,7 @@ def privacy_tests(
         class_size: What `smallest_class` found, where ``released`` is a sample of the rows: a sample breaks classes.
         rounded: The release, its numbers rounded to the digits of the originals, in which copies are looked for; None:
             it has no others.
-        plain: The same tables in other encodings, in which noisy copies are looked for too.
+        plain: The same tables with all numbers as amounts, in which noisy copies are looked for too.
         columns: The values of each column, in which those of single people are looked for; of a coarse release none.
     """
     rows, release = np.asarray(original, np.float64), np.asarray(released, np.float64)
@@ -121,8 +122,8 @@ def privacy_tests(
     tests.append(_rate_test("near_copies", copy_rates.near_copies(distances, splits, _OVERLAPPING)))
     outsiders = others if apart is None else apart
     if cells is None and smallest is None:  # the centres of classes are near to those whom they stand for
-        codings = [Coded(rows, exact, outsiders), *plain]
-        tests.append(_rate_test("noisy_copies", noisy_copies(codings, random, _CONFIDENCE)))
+        codings = [Coded(rows, exact, outsiders)] + ([] if plain is None else [Coded(*plain[:3])])
+        tests.append(_rate_test("noisy_copies", noisy_copies(codings, random, _CONFIDENCE, plain)))
     if columns:
         tests.append(_rate_test("rare_values", rare_values(columns, random, _CONFIDENCE)))
     releases = [release, *(np.asarray(draw, np.float64) for draw, _ in draws)]

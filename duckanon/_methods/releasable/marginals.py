@@ -89,12 +89,15 @@ class Numbers(NamedTuple):
         return free
 
 
-def of_numbers(grid: Grid, places: Ints, people: Ints | None, k: int, held: Ints | None = None) -> Numbers:
+def of_numbers(
+    grid: Grid, places: Ints, people: Ints | None, k: int, held: Ints | None = None, grouped: Ints | None = None
+) -> Numbers:
     """Return the distribution of numbers, given the place of each row's value, at least one, in the grid.
 
     Numbers of fewer than k people between two that more people hold make a run. A run of at least k people is cut into
     groups; one of fewer counts with the nearest number shared by k people, as the outermost ones do: they are coded.
-    Where these are rows of a larger table, `held` are the places that k people of the table share.
+    Where these are rows of a larger table, `held` are the places that k people of the table share. Those in `grouped`
+    count as if fewer held them.
     """
     order = np.argsort(places, kind="stable")
     ordered = places[order]
@@ -108,6 +111,8 @@ def of_numbers(grid: Grid, places: Ints, people: Ints | None, k: int, held: Ints
     is_held = people_in(value_of_row, whose, len(values)) >= k
     if held is not None:
         is_held |= np.isin(values, held)
+    if grouped is not None:
+        is_held &= ~np.isin(values, grouped)
     is_grouped = _is_grouped(is_held, value_of_row, whose, k)
     heads = _heads(is_grouped, starts, len(ordered), whose, k)
     low, high = np.full((2, len(values)), np.nan)

@@ -21,6 +21,7 @@ from duckanon._methods.releasable import marginals
 from duckanon._methods.releasable.grids import Grid, finer, grid_of, has_digits, off_taken, places_of
 
 _FEWEST = 3  # people who share a released number, at least, where k would change the column too much; never one or two
+_MARGIN = 3  # people more that must share a number, at most, where it is three
 _SLIGHT, NOTICEABLE, TOO_MUCH = 0.01, 0.05, 0.25
 """The share of the rows moved past a number: noticeable, floats get one more decimal; too much, a column would lose its
 shape, as the whole numbers of a small table, each of a few people."""
@@ -44,6 +45,7 @@ class SafeNumbers:
         least: k, or `_FEWEST` where the whole numbers of a column would lose their shape otherwise.
         usual: Where these are rows of a larger table: places at even levels of its distribution, none of them rare.
         held: Then also the places shared by k people of that table, ascending.
+        grouped: Places shared by k people that are drawn as those of fewer are, ascending.
     """
 
     grid: Grid
@@ -55,12 +57,16 @@ class SafeNumbers:
     least: int
     usual: Ints | None = None
     held: Ints | None = None
+    grouped: Ints | None = None
 
     @classmethod
-    def of(cls, column: ColumnParts, people: Ints | None, k: int) -> SafeNumbers:
+    def of(
+        cls, column: ColumnParts, people: Ints | None, k: int, chance: np.random.Generator | None = None
+    ) -> SafeNumbers:
         """Learn which numbers of a column may be released; refuse a column that would lose its shape.
 
-        So would the whole numbers of a small table, each of a few people.
+        So would the whole numbers of a small table, each of a few people. `chance` draws how many people more must
+        share each number (`_unsure`); None: none.
         """
         assert column.regular is not None
         grid = grid_of(column.regular)
@@ -69,7 +75,7 @@ class SafeNumbers:
             numbers = _learnt(more_places, column, people, k)
         if numbers.shift() > TOO_MUCH:
             raise too_few_numbers(column.name, k)
-        return numbers
+        return numbers if chance is None else _unsure(numbers, people, chance)
 
     def for_rows(self, column: ColumnParts) -> SafeNumbers:
         """Return what was learnt of a whole table for some of its rows."""
@@ -111,7 +117,7 @@ class SafeNumbers:
                 return self._usual_at
             rows = np.flatnonzero(self.is_regular)
             whose = None if people is None else people[rows]
-        found, lowest, highest = _distribution(self.grid, self.places[rows], whose, self.k, self.held)
+        found, lowest, highest = _distribution(self.grid, self.places[rows], whose, self.k, self.held, self.grouped)
 
         def at(levels: Floats) -> Ints:
             places = found.drawn(*found.pieces.at(levels))
@@ -145,10 +151,10 @@ def _at_levels(
 
 
 def _distribution(
-    grid: Grid, places: Ints, whose: Ints | None, k: int, known: Ints | None
+    grid: Grid, places: Ints, whose: Ints | None, k: int, known: Ints | None, grouped: Ints | None = None
 ) -> tuple[marginals.Numbers, int, int]:
     """Return the distribution of places, with rare ones, and the range of what may be released."""
-    found = marginals.of_numbers(grid, places, whose, k, known)
+    found = marginals.of_numbers(grid, places, whose, k, known, grouped)
     held = found.pieces.value[np.isnan(found.pieces.low)]
     lowest, highest = _bounds(grid, places, whose, k, held)
     return found._replace(rare=found.rare[:0], lowest=lowest, highest=highest), lowest, highest
@@ -214,6 +220,23 @@ def _end(outermost_first: Floats, owners: Ints | None, k: int, origin: float) ->
     unit = 10.0 ** math.floor(math.log10(abs(inwards - end)))
     rounded = math.ceil if inwards > end else math.floor
     return rounded((end + origin) / unit) * unit - origin
+
+
+def _unsure(numbers: SafeNumbers, people: Ints | None, chance: np.random.Generator) -> SafeNumbers:
+    """Raise, by chance for each number, how many people must share it to be released, and to keep its share.
+
+    At a fixed limit, whether the number of three people comes out would tell whether one of them is there. It stays at
+    the limit where a column would lose its shape.
+    """
+    values, codes = np.unique(numbers.places[numbers.is_regular], return_inverse=True)
+    whose = None if people is None else people[numbers.is_regular]
+    holders = people_in(codes.astype(np.int64), whose, len(values))
+    more = chance.integers(0, _MARGIN + 1 if numbers.least < numbers.k else numbers.k // 2 + 1, len(values))
+    raised = np.union1d(numbers.rare, values[holders < numbers.least + more])
+    grouped = values[(holders >= numbers.k) & (holders < numbers.k + chance.integers(0, numbers.k, len(values)))]
+    made = replace(numbers, rare=raised, grouped=grouped)
+    lost = max(NOTICEABLE, 2 * numbers.shift())
+    return made if made.shift() <= lost else replace(numbers, grouped=grouped)
 
 
 def _learnt(grid: Grid, column: ColumnParts, people: Ints | None, k: int) -> SafeNumbers:

@@ -51,6 +51,7 @@ class Redrawing(CodedTable):
         learnt: dict[int, SafeNumbers] | None = None,
         given: Collection[int] = (),
         offsets: Sequence[Formula] = (),
+        chance: np.random.Generator | None = None,
     ) -> Redrawing:
         """Find out what is computed and what is drawn.
 
@@ -61,6 +62,7 @@ class Redrawing(CodedTable):
             learnt: Their numbers, where these are known already.
             given: The columns that are not drawn.
             offsets: The columns that are others plus a constant, where these are kept (`SequentialDraw`).
+            chance: As for `SafeNumbers.of`.
         """
         known = whole or [(column, people) for column in columns]
         shifted = [one.column for one in offsets]
@@ -75,7 +77,7 @@ class Redrawing(CodedTable):
         looked_up = {lookup.column for lookup in lookups}
         drawn = [index for index in range(len(columns)) if index not in followers]
         numbered = [index for index in drawn if columns[index].regular is not None]
-        numbers = {i: SafeNumbers.of(*known[i], k) if learnt is None else learnt[i] for i in numbered}
+        numbers = {i: SafeNumbers.of(*known[i], k, chance) if learnt is None else learnt[i] for i in numbered}
         if whole is not None:
             numbers = {index: one.for_rows(columns[index]) for index, one in numbers.items()}
         offsets = [one for one in offsets if one.sources[0] in numbers]

@@ -81,7 +81,7 @@ def synthesize(
         named = few_valued(table, people, k)
     else:
         named = known_columns("categories", categories, table.column_names)
-    reading = Reading(k, special_choices(special, table.column_names), named, nulls)
+    reading = Reading(k, special_choices(special, table.column_names), named, nulls, random)
     _refuse_few(table.num_rows, people, leaf)
     drawing = Drawing(leaf, rows, keep_out, derived)
     if people is not None and several_rows(people, k):
@@ -113,7 +113,7 @@ def _rows(
     columns = [with_digits(column) for column in split_columns(table, people, reading)]
     with one_thread():  # 4.5 processor seconds for 15,000 people and 27 columns, 7 to 13 with two
         offsets = found_offsets(columns, people, k, FEWEST - 1) if drawing.derived == "auto" else []
-        redrawing = Redrawing.of(columns, people, k, drawing.derived, random, offsets=offsets)
+        redrawing = Redrawing.of(columns, people, k, drawing.derived, random, offsets=offsets, chance=random)
     groups = groups_of(labels, table.num_rows)
     refuse_few_people(groups, people, k, keep_out)
     tell(0.05)

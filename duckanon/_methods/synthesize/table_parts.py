@@ -52,7 +52,7 @@ def whole_redrawing(
 ) -> Redrawing:
     """Fit what is drawn and what is computed on a sample, with the numbers that the whole table may give away."""
     offsets = found_offsets(columns, people, k, FEWEST - 1) if derived == "auto" else []
-    redrawing = Redrawing.of(columns, people, k, derived, random, whole, offsets=offsets)
+    redrawing = Redrawing.of(columns, people, k, derived, random, whole, offsets=offsets, chance=random)
     numbers = {index: with_usual(one, *whole[index]) for index, one in redrawing.numbers.items()}
     return replace(redrawing, numbers=numbers)
 
