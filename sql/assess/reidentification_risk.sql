@@ -48,10 +48,25 @@ WITH _duckanon_by_rows AS (
                AS sampled
     FROM (SELECT coalesce(sum(people), 0)::BIGINT AS everybody, coalesce(sum(row_count), 0)::BIGINT AS all_rows
           FROM _sizes)
-), _expected_risks AS (
-    SELECT unnest(['prosecutor', 'journalist']) AS attacker, people AS size_rows, row_count, false AS is_nobody,
-           unnest([1 / greatest(class_size, 1), anon._expected_risk(greatest(class_size, 1), sampled)]) AS risk
-    FROM _universe LEFT JOIN _sizes ON true
+), _expected_risks AS (                                 -- what is written out often has a name
+    SELECT people, row_count, 1 / size AS prosecutor, anon._expected_risk(size, sampled) AS journalist
+    FROM (SELECT people, row_count, sampled, greatest(class_size, 1) AS size FROM _universe LEFT JOIN _sizes ON true)
+), _expected_totals AS (
+    SELECT sum(people) AS everybody, max(prosecutor) AS highest, max(journalist) AS highest_expected,
+           sum(prosecutor * people) AS risk, sum(journalist * people) AS expected,
+           coalesce(sum(row_count) FILTER (prosecutor > threshold), 0)::BIGINT AS at_risk,
+           coalesce(sum(row_count) FILTER (journalist > threshold), 0)::BIGINT AS expected_at_risk,
+           coalesce(sum(people) FILTER (prosecutor > threshold), 0)::BIGINT AS people_at_risk,
+           coalesce(sum(people) FILTER (journalist > threshold), 0)::BIGINT AS people_expected
+    FROM _expected_risks
+), _in_number AS (
+    SELECT unnest(['prosecutor', 'journalist', 'marketer']) AS attacker,
+           unnest([highest, highest_expected, NULL]) AS maximum_risk,
+           unnest([risk, expected, expected]) / everybody AS average_risk,
+           unnest([at_risk, expected_at_risk, NULL]) AS rows_at_risk,
+           unnest([people_at_risk, people_expected, NULL]) / everybody AS fraction_at_risk,
+           unnest([people_at_risk, people_expected, NULL]) AS people_at_risk
+    FROM _expected_totals
 ), _among_members AS MATERIALIZED (
     FROM anon._population_members('anon.reidentification_risk', tbl, cols, population, nulls, person)
 ), _among_classes AS MATERIALIZED (                     -- a class has at least as many people there as in the table
@@ -69,15 +84,13 @@ WITH _duckanon_by_rows AS (
     WHERE sampled IS NOT NULL
     UNION ALL
     SELECT 'journalist', sum(people)::BIGINT, sum(row_count)::BIGINT, false, risk FROM _among_people GROUP BY risk
-), _risks AS (
-    FROM query_table(CASE WHEN typeof(population) = 'VARCHAR' THEN '_counted_risks' ELSE '_expected_risks' END)
 ), _rows_at_risk AS (
     SELECT attacker, coalesce(sum(row_count) FILTER (risk > threshold), 0)::BIGINT AS class_rows
-    FROM _risks GROUP BY attacker
+    FROM _counted_risks GROUP BY attacker
 ), _in_population AS (
     SELECT attacker, maximum_risk, average_risk, class_rows AS rows_at_risk, fraction_at_risk,
            attackers.rows_at_risk AS people_at_risk
-    FROM anon._attackers('_risks', threshold) AS attackers LEFT JOIN _rows_at_risk USING (attacker)
+    FROM anon._attackers('_counted_risks', threshold) AS attackers LEFT JOIN _rows_at_risk USING (attacker)
 ), _totals AS (                                         -- the table is its own population: the risks of both are equal
     SELECT max(risk) AS maximum_risk, sum(risk * people) / sum(people) AS average_risk,
            coalesce(sum(row_count) FILTER (risk > threshold), 0)::BIGINT AS rows_at_risk,
@@ -96,7 +109,8 @@ WITH _duckanon_by_rows AS (
            CASE WHEN attacker <> 'marketer' THEN people_at_risk END AS people_at_risk
     FROM (SELECT *, unnest(['prosecutor', 'journalist', 'marketer']) AS attacker FROM _totals)
 )
-FROM query_table(CASE WHEN population IS NULL THEN '_in_table' ELSE '_in_population' END)      -- only one is bound
+FROM query_table(CASE WHEN population IS NULL THEN '_in_table'                         -- only one of them is bound
+                      WHEN typeof(population) = 'VARCHAR' THEN '_in_population' ELSE '_in_number' END)
 ORDER BY list_position(['prosecutor', 'journalist', 'marketer'], attacker) ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.reidentification_risk IS
     'Prosecutor, journalist and marketer risk: the largest, the average, and the rows above a threshold.';

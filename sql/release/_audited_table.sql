@@ -11,12 +11,12 @@ WITH _duckanon_chosen AS (
     SELECT CAST(COLUMNS(anon._table_columns("by", linked)) AS VARCHAR), CAST(COLUMNS(["value"]) AS DOUBLE) AS "value",
            CAST(COLUMNS([coalesce(people, "value")]) AS DOUBLE) AS people
     FROM _duckanon_chosen
-), _duckanon_rows AS (
+), _duckanon_original AS (
     SELECT COLUMNS(_anon_choose(*, 'anon.audit_table', coalesce(original, published),
                                 {'by': anon._table_columns("by", linked), 'measure': measure, 'person': person}))
     FROM query_table(coalesce(original, published))
 ), _duckanon_inner AS (
-    FROM anon._table_rows('anon.audit_table', '"_duckanon_rows"', anon._table_columns("by", linked), measure, person, 2)
+    FROM anon._table_rows('anon.audit_table', '"_duckanon_original"', anon._table_columns("by", linked), measure, person, 2)
 ), _duckanon_shape AS (
     SELECT CAST(COLUMNS(anon._table_columns("by", linked)) AS VARCHAR), NULL::DOUBLE AS "value", NULL::VARCHAR AS fault,
            NULL::DOUBLE AS "lower", NULL::DOUBLE AS "upper"

@@ -21,7 +21,7 @@ from tests.bench.harness import ROOT
 
 ACS = Path(os.environ.get("DUCKANON_DATA", ROOT.parent / "shared" / "data")) / "acs_pums_2024_workers.parquet"
 COLS = ["AGEP", "WKHP", "PINCP", "POVPIP"]
-MEMORY = "800MB"
+MEMORY = os.environ.get("MEMORY", "800MB")
 ROADS = {
     "boxes": {"cols": COLS, "k": 10, "seed": 1},
     "generalize": {"cols": ["AGEP", "SEX", "SCHL", "PINCP"], "k": 10},
