@@ -101,6 +101,8 @@ def test_missing_numbers_need_not_differ():
     found = close_copies(amounts, (np.arange(200), np.zeros(0, np.int64), np.arange(200)), 0.998)
     assert found[0].count == 30
     assert not found[0].passed
+    nothing = np.zeros(0, np.int64)  # no number at all
+    assert close_copies(Amounts(rows, release, None, nothing, nothing), (np.arange(200), nothing, nothing), 0.998) == []
 
 
 @pytest.mark.parametrize(("inside", "outside"), [(0, 0), (3, 0), (9, 0), (14, 9), (40, 9), (60, 60)])

@@ -80,6 +80,8 @@ def close_copies(amounts: Amounts, drawn: tuple[Ints, Ints, Ints], confidence: f
         confidence: Of each test.
     """
     tests = tests_of(amounts)
+    if not tests:
+        return []
     people, others, queries = drawn
     tables = [amounts.rows, amounts.release, *([] if amounts.others is None else [amounts.others])]
     sides = _sides(tables, amounts)

@@ -19,6 +19,7 @@ from duckanon._core.encoding.arrow import valid_of
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._methods.releasable import marginals
 from duckanon._methods.releasable.grids import Grid, finer, grid_of, has_digits, off_taken, places_of
+from duckanon._methods.releasable.moved_places import are_apart, moved_share, piled
 
 _FEWEST = 3  # people who share a released number, at least, where k would change the column too much; never one or two
 _MARGIN = 3  # people more that must share a number, at most, where it is three
@@ -29,8 +30,6 @@ shape, as the whole numbers of a small table, each of a few people."""
 _PILED = 3.0
 """Times as many pairs of rows with the same number: 15,000 dates in seven years, each of six people, were released as
 200 of ten. Boosted trees told all columns from other people's with AUC .73, and with .53 if dates of three are, too."""
-
-_NEIGHBOURS = 0.001  # of rare places, such as those of unrounded numbers: how far they are moved need not be counted
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class SafeNumbers:
 
     def shift(self) -> float:
         """Return the largest share of the rows that is moved past some number, where none that is rare comes out."""
-        return _shift(self.ordered, self.rare, self.grid.step)
+        return moved_share(self.ordered, self.rare, self.grid.step)
 
     def normal_scores(self, places: Ints) -> Floats:
         """Return the normal scores of places: what a normal variable has at the same rank among the rows."""
@@ -271,9 +270,9 @@ def rare_places(
     rare = values[holders < k]
     ordered = np.sort(places[column.is_regular])
     few = values[holders < _FEWEST]
-    if k <= _FEWEST or not len(rare) or _are_apart(rare, grid.step):
+    if k <= _FEWEST or not len(rare) or are_apart(rare, grid.step):
         return rare, k
-    if _shift(ordered, rare, grid.step) > slight or _piled(ordered, rare, grid.step) > _PILED:
+    if moved_share(ordered, rare, grid.step) > slight or piled(ordered, rare, grid.step) > _PILED:
         return few, _FEWEST
     whose = None if people is None else people[column.is_regular]
     moved, still = _moved(grid, places[column.is_regular], whose, k, (rare, few))
@@ -288,26 +287,3 @@ def _moved(grid: Grid, places: Ints, whose: Ints | None, k: int, left_out: Seque
     values, rows = np.sort(places), np.ones(len(places), np.int64)
     free = [off_taken(drawn, rare, grid.step, lowest, highest) for rare in left_out]
     return [1.0 if one is None else marginals.distance(values, np.sort(one), rows) for one in free]
-
-
-def _are_apart(rare: Ints, step: int) -> bool:
-    """Tell whether hardly any two rare places are neighbours: then one moves by a step, and past no other number."""
-    return bool(np.count_nonzero(rare[1:] == rare[:-1] + step) <= _NEIGHBOURS * len(rare))
-
-
-def _shift(ordered: Ints, rare: Ints, step: int) -> float:
-    if _are_apart(rare, step):
-        return 0.0
-    values, rows = np.unique(ordered, return_counts=True)
-    moved = off_taken(values, rare, step, int(values[0]), int(values[-1]))
-    return 1.0 if moved is None else marginals.distance(values, moved, rows)
-
-
-def _piled(ordered: Ints, rare: Ints, step: int) -> float:
-    """Return how many times as often two rows have the same number, where none that is rare comes out."""
-    values, rows = np.unique(ordered, return_counts=True)
-    moved = off_taken(values, rare, step, int(values[0]), int(values[-1]))
-    if moved is None:
-        return np.inf
-    together = np.bincount(np.unique(moved, return_inverse=True)[1], rows)
-    return float((together**2).sum() / (rows.astype(np.float64) ** 2).sum())

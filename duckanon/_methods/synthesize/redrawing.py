@@ -56,13 +56,12 @@ class Redrawing(CodedTable):
         """Find out what is computed and what is drawn.
 
         Args:
-            columns, people: The columns, and whose each row is.
-            k, derived, random: As everywhere.
+            columns, people, k, derived, random: The columns, whose each row is, and what is as everywhere.
             whole: The columns of the table that these are rows of.
             learnt: Their numbers, where these are known already.
             given: The columns that are not drawn.
             offsets: The columns that are others plus a constant, where these are kept (`SequentialDraw`).
-            chance: As for `SafeNumbers.of`.
+            chance: As for numbers (`SafeNumbers.of`).
         """
         known = whole or [(column, people) for column in columns]
         shifted = [one.column for one in offsets]
