@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from duckanon._core.common.declare import Options, Parameter, Release, Report
 from duckanon._core.common.parameters import LOG, PERSON, SEED, K, person_is_no_col
-from duckanon._core.common.rules import ColumnName, MapOf, Number, Tables, Whole
+from duckanon._core.common.rules import ColumnName, Flag, MapOf, Number, Tables, Whole
 from duckanon._measure.comparison import columns, comparison
 from duckanon._measure.parameters import COLS, DERIVED, HIERARCHIES, HOLDOUT, NEAREST, ORIGINAL, PAIR, REFERENCE, coding
 
@@ -142,6 +142,13 @@ JOINT_RELEASES = Report(
         Parameter("person", ColumnName(), "The column that identifies people, the same in all releases"),
         Parameter("sensitive", ColumnName(null=True), "The column of `joint_l` and `joint_t`", None),
         K.having(default=10, meaning="People with fewer candidates than this are counted in `people_below_k`"),
+        Parameter(
+            "followed",
+            Flag(),
+            "Whether the releases show `person`, or a pseudonym that stays the same: the candidates' own values are "
+            "seen then, and `joint_l` and `joint_t` are those of the candidates, not of their classes",
+            False,
+        ),
     ),
     checks=(person_is_no_col, _sensitive_is_no_col),
     schema=pa.schema(

@@ -26,16 +26,17 @@ def joint_releases(
     person: str,
     sensitive: str | None,
     k: int,
+    followed: bool = False,
 ) -> pa.Table:
     """Count candidates and values after each release, given all releases up to it.
 
     Who knows a person's values in every release sees the list of their classes, absent ones too; the people with the
     same list are the candidates. A sensitive value that never changes is in all of these classes. People with several
-    rows have the set of their rows' classes for a class.
+    rows have the set of their rows' classes for a class. If people can be `followed`, candidates show their own values.
     """
     if stacked is None:
         raise ValueError("the releases have no rows; give some that have.")
-    found, value_count = _read(stacked, len(releases), cols, person, sensitive)
+    found, value_count = _read(stacked, len(releases), cols, person, sensitive, followed)
     joint = JointCounts.of_nobody(len(found[0].classes))
     column = sensitive or ""
     rows = []
@@ -61,7 +62,7 @@ def joint_releases(
 
 
 def _read(
-    stacked: pa.Table, count: int, cols: Sequence[str], person: str, sensitive: str | None
+    stacked: pa.Table, count: int, cols: Sequence[str], person: str, sensitive: str | None, followed: bool
 ) -> tuple[list[PeopleOfRelease], int]:
     """Give people, classes and sensitive values numbers, and read the classes of each release."""
     own = {name.lower(): name for name in stacked.column_names}
@@ -80,9 +81,10 @@ def _read(
         classes = classes_of_people(who, classes_of_rows[rows], everybody)
         pairs: dict[str, Ints] = {}
         counts: dict[str, Ints] = {}
+        sets: dict[str, Ints] = {}
         if sensitive is not None and values is not None:
-            pairs[sensitive], counts[sensitive] = people_by_value(
-                who, classes, values[rows].astype(np.int64), value_count
-            )
-        found.append(PeopleOfRelease(classes, pairs, counts))
+            shown = values[rows].astype(np.int64)
+            pairs[sensitive], counts[sensitive] = people_by_value(who, classes, shown, value_count)
+            sets = {sensitive: classes_of_people(who, shown, everybody)} if followed else {}
+        found.append(PeopleOfRelease(classes, pairs, counts, sets))
     return found, value_count

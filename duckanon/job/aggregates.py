@@ -9,8 +9,9 @@ from typing import Any
 import duckdb
 
 from duckanon._bridge import sql
-from duckanon._core.common.release_record import CellsEntry, MarginEntry, SuppressedEntry
-from duckanon.job import methods
+from duckanon._core.common.release_record import CellsEntry, MarginEntry, SuppressedEntry, TableEntry
+from duckanon.job import aggregate_trees, methods
+from duckanon.job.aggregate_trees import Trees
 from duckanon.job.errors import FileProblem
 from duckanon.job.keys import Secret
 from duckanon.job.policy import Table, source_format
@@ -19,6 +20,11 @@ from duckanon.job.promises import Promise, Tables
 _TOTAL = "'Total'"
 _ADDED = ("people", "value", "max_deviation", "published", "interval_checked")
 _CATALOG = "previous_cells"
+_OF_RECORDS = (
+    *("linked_k", "l", "t", "joint_k", "joint_l", "joint_t", "prediction", "max_small_changes"),
+    *("max_correlation_difference", "max_detectability_auc", "max_marginal_difference"),
+)
+"""Promises that count records or their classes."""
 
 Fault = tuple[tuple[str, ...], str]
 
@@ -55,12 +61,9 @@ def check_promises(table: Table) -> Iterator[Fault]:
     """Find promises that cells cannot keep."""
     if table.promises.k is None:
         yield (("promises",), "promises.k must say how many people every shown cell of protect_table has.")
-    given = ("linked_k", "l", "t", "max_small_changes", "max_correlation_difference", "max_detectability_auc")
-    for promise in (*given, "max_marginal_difference"):
-        if getattr(table.promises, promise) is not None:
+    for promise in _OF_RECORDS:
+        if getattr(table.promises, promise) not in (None, False):
             yield (("promises", promise), f"promises.{promise} is for records; an aggregate table has cells.")
-    if table.promises.prediction:
-        yield (("promises", "prediction"), "promises.prediction is for records; an aggregate table has cells.")
 
 
 def call(table: Table, tables: Tables, previous: str | None, key: Secret | None) -> str:
@@ -69,8 +72,8 @@ def call(table: Table, tables: Tables, previous: str | None, key: Secret | None)
     by = given.pop("by")
     if table.person:
         given["person"] = table.person
-    if tables.hierarchies:
-        given["hierarchies"] = tables.hierarchies
+    if tables.trees:
+        given["hierarchies"] = tables.trees
     if key and is_keyed(table):
         given["key"] = key.reveal()
     by_name = [f"{sql.name(name)} := {sql.literal(value)}" for name, value in given.items() if value is not None]
@@ -114,28 +117,52 @@ def overlaps(con: sql.Connection, table: Table, original: str) -> bool:
     )
 
 
-def audit(rows: str, given: Mapping[str, Any], hierarchies: Mapping[str, str] | None, value: str = "value") -> str:
-    """Write the audit of a released table, from the parameters that its record has."""
+def audit(
+    rows: str,
+    given: Mapping[str, Any],
+    trees: Trees | None,
+    value: str = "value",
+    original: Mapping[str, str | None] | None = None,
+) -> str:
+    """Write the audit of a released table, from the parameters that its record has; `original` are further ones."""
     options = {
         "value": value,
         "people": "people" if given.get("measure") and value == "value" else None,
         "k": given["k"],
         "p": given.get("p"),
         "linked": given.get("linked"),
-        "hierarchies": dict(hierarchies) if hierarchies else None,
+        "hierarchies": trees or None,
         "overlapping": given["overlapping"] or None,
+        **(original or {}),
     }
     by_name = [f"{sql.name(name)} := {sql.literal(item)}" for name, item in options.items() if item is not None]
     return f"anon.audit_table({', '.join([sql.literal(rows), sql.literal(given['by']), *by_name])})"
 
 
-def open_cells(con: sql.Connection, rows: str, given: Mapping[str, Any], hierarchies: Mapping[str, str] | None) -> int:
-    """Count the cells that a reader of the file finds open; beside sums, the numbers of people are audited too."""
-    columns = ["value"]
-    if given.get("measure") and sql.one(con, f"SELECT count(people) FROM {rows}")[0]:
-        columns.append("people")
-    calls = [audit(rows, given, hierarchies, column) for column in columns]
-    return sum(int(sql.one(con, f"SELECT count(fault) FROM {one}")[0]) for one in calls)
+def open_cells(
+    con: sql.Connection,
+    rows: str,
+    given: Mapping[str, Any],
+    trees: Trees | None,
+    original: Mapping[str, str | None] | None = None,
+) -> int:
+    """Count the cells that a reader of the file finds open; beside sums, the numbers of people are audited too.
+
+    How far a sum has to be uncertain only the `original` tells: without it, narrow intervals of sums are not counted.
+    """
+    of_sums = bool(given.get("measure"))
+    audited = audit(rows, given, trees, original=original if of_sums else None)
+    con.execute(f"CREATE OR REPLACE TEMP TABLE {_audited(rows)} AS FROM {audited}").fetchall()
+    counted = "fault <> 'narrow'" if of_sums and original is None else "fault IS NOT NULL"
+    found = int(sql.one(con, f"SELECT count(*) FROM {_audited(rows)} WHERE {counted}")[0])
+    if of_sums and sql.one(con, f"SELECT count(people) FROM {rows}")[0]:
+        found += int(sql.one(con, f"SELECT count(fault) FROM {audit(rows, given, trees, 'people')}")[0])
+    return found
+
+
+def _audited(rows: str) -> str:
+    """Return the name of the table with the audit of the released values."""
+    return f"{rows}_audited"
 
 
 def smallest(con: sql.Connection, rows: str) -> int | None:
@@ -144,9 +171,7 @@ def smallest(con: sql.Connection, rows: str) -> int | None:
     return found
 
 
-def hidden_value(
-    con: sql.Connection, rows: str, given: Mapping[str, Any], hierarchies: Mapping[str, str] | None
-) -> float:
+def hidden_value(con: sql.Connection, rows: str, given: Mapping[str, Any], trees: Trees | None) -> float:
     """Return the largest share of the value of a table's inner cells that is hidden, as a reader of the file counts it.
 
     Where that cannot be counted, since sums are negative or people are in several cells, it is the share of the cells.
@@ -158,7 +183,7 @@ def hidden_value(
             con,
             f"SELECT max(value::DOUBLE) FILTER ({_is_margin(columns, [], {})}), count(*) FILTER (is_inner), "
             f"count(*) FILTER (is_inner AND value IS NULL), coalesce(sum(value::DOUBLE) FILTER (is_inner), 0), "
-            f"min(value::DOUBLE) FROM (SELECT *, {_is_margin(columns, names, hierarchies or {})} AS is_inner "
+            f"min(value::DOUBLE) FROM (SELECT *, {_is_margin(columns, names, trees or {})} AS is_inner "
             f"FROM {rows})",
         )
         is_counted = total and least >= 0 and not given["overlapping"]
@@ -174,29 +199,31 @@ def promised(con: sql.Connection, table: Table, tables: Tables, given: Mapping[s
         words = f"Every shown cell has at least {count} people."
         yield Promise("k", given["k"], count, count >= given["k"], words, helpful)
     if given.get("method") != "cell_key":  # whose margins have noise of their own, and add up to nothing
-        found = open_cells(con, tables.counted, given, tables.hierarchies)
+        original = {"original": tables.original, "measure": given.get("measure"), "person": table.person}
+        found = open_cells(con, tables.counted, given, tables.trees, original)
         words = f"A reader of the whole table can compute {found or 'no'} hidden cells, or know them too closely."
         yield Promise("open_cells", 0, found, found == 0, words, helpful)
-    share, limit = hidden_value(con, tables.counted, given, tables.hierarchies), given["max_suppressed_fraction"]
+    share, limit = hidden_value(con, tables.counted, given, tables.trees), given["max_suppressed_fraction"]
     words = f"{share:.4%} of the value of the inner cells is hidden (limit {limit:.4%})."
     yield Promise("max_suppressed_fraction", limit, share, share <= limit, words, helpful)
 
 
-def counted_again(con: sql.Connection, rows: str, promise: str, given: Mapping[str, Any]) -> float | None:
-    """Count a promise from the file alone, which tells it unless groups of values are margins."""
+def counted_again(con: sql.Connection, rows: str, promise: str, entry: TableEntry) -> float | None:
+    """Count a promise from the file and the hierarchies that the record has of its labels."""
     if promise == "k":
         return smallest(con, rows)
-    return open_cells(con, rows, given, None) if promise == "open_cells" else hidden_value(con, rows, given, None)
+    given, trees = entry["method"]["parameters"], aggregate_trees.restored(con, rows, entry["cells"])
+    return open_cells(con, rows, given, trees) if promise == "open_cells" else hidden_value(con, rows, given, trees)
 
 
 def left_out(con: sql.Connection, tables: Tables, given: Mapping[str, Any]) -> SuppressedEntry:
     """Return the share of the value that is hidden: no row is left out of a sum."""
-    share = hidden_value(con, tables.counted, given, tables.hierarchies)
+    share = hidden_value(con, tables.counted, given, tables.trees)
     return {"rows": 0, "people": None, "fraction": share, "limit": given["max_suppressed_fraction"]}
 
 
 def entry(con: sql.Connection, tables: Tables, given: Mapping[str, Any]) -> CellsEntry:
-    """Return what the record tells of the cells, all of it computed from the written file."""
+    """Return what the record tells of the cells, all of it computed from the written file, whose cells were counted."""
     columns, rows = _columns(given), tables.counted
     is_value = ", ".join(f"{sql.name(name)} IS DISTINCT FROM {_TOTAL}" for name in columns)
     margins: list[MarginEntry] = []
@@ -204,12 +231,12 @@ def entry(con: sql.Connection, tables: Tables, given: Mapping[str, Any]) -> Cell
         f"SELECT {is_value}, count(*), count(*) - count(value) FROM {rows} GROUP BY {is_value} ORDER BY ALL"
     ).fetchall():
         names = [name for name, is_used in zip(columns, used, strict=True) if is_used]
-        share = hidden_value(con, rows, {**given, "by": names, "linked": None, "columns": columns}, tables.hierarchies)
+        share = hidden_value(con, rows, {**given, "by": names, "linked": None, "columns": columns}, tables.trees)
         margins.append({"columns": names, "cells": cells, "hidden": hidden, "hidden_value": share})
     faults: dict[str, int] = {}
     narrowest = median = None
     if given.get("method") != "cell_key":
-        audited = audit(rows, given, tables.hierarchies)
+        audited = _audited(rows)
         found = con.execute(f"SELECT fault, count(*) FROM {audited} WHERE fault IS NOT NULL GROUP BY ALL").fetchall()
         faults = dict(found)
         narrowest, median = sql.one(
@@ -224,6 +251,7 @@ def entry(con: sql.Connection, tables: Tables, given: Mapping[str, Any]) -> Cell
         "narrowest_interval": narrowest,
         "median_interval": median,
         "max_deviation": deviation,
+        "hierarchies": aggregate_trees.recorded(con, rows, tables.trees),
     }
 
 
@@ -233,15 +261,15 @@ def _columns(given: Mapping[str, Any]) -> list[str]:
     return list(given.get("columns") or dict.fromkeys(names))
 
 
-def _is_margin(columns: Sequence[str], names: Sequence[str], hierarchies: Mapping[str, str]) -> str:
+def _is_margin(columns: Sequence[str], names: Sequence[str], trees: Trees) -> str:
     """Write the condition of cells with a value in some columns, no group of a hierarchy, and the total in others."""
     conditions = ["true"]
     for name in columns:
         is_total = f"{sql.name(name)} IS NOT DISTINCT FROM {_TOTAL}"
         conditions.append(f"NOT ({is_total})" if name in names else is_total)
-        if name in names and name in hierarchies:
+        if name in names and name in trees:  # each of its hierarchies has all values
             conditions.append(
                 f"coalesce({sql.name(name)}::VARCHAR IN "
-                f"(SELECT labels[1] FROM anon._hierarchy('', {sql.literal(hierarchies[name])})), true)"
+                f"(SELECT labels[1] FROM anon._hierarchy('', {sql.literal(trees[name][0])})), true)"
             )
     return " AND ".join(conditions)

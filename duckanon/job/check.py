@@ -61,6 +61,7 @@ def _narrowed(con: sql.Connection, file: PolicyFile, name: str, number: int, fil
     unread = table.named(*LEFT_OUT)
     query = sources.open_source(con, table.source, files, unread=unread, limit=refusals.MOST_ROWS).query
     trees = sources.hierarchies(con, file, name, number, f"({query})")
-    judged = refusals.foreseen(con, query, methods.protected(table), kept, table.promises.k, trees)
+    single = {column: names[0] for column, names in trees.items()}
+    judged = refusals.foreseen(con, query, methods.protected(table), kept, table.promises.k, single)
     con.execute("USE memory.main").fetchall()
     return refusals.narrowing_error(file, name, judged)

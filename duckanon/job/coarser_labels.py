@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,6 +17,9 @@ from duckanon._bridge import sql
 from duckanon.job import readback
 from duckanon.job.account_entries import Labels
 from duckanon.job.policy import Table
+
+PlanRow = tuple[str, str | None, str | None, str | None]
+"""What a row of a plan covers, from where on, up to where, and its label."""
 
 _FEWEST = 4
 """Labels of a column with a rung between them and unknown: fewer merge into two at most, of which one says little."""
@@ -87,22 +91,27 @@ def _as_written(con: sql.Connection, rung: Mapping[str, str], shown: str) -> dic
     return {label: written[coarser] for label, coarser in rung.items()}
 
 
-def _merged(rows: Sequence[tuple[str, str | None, str | None, str | None]]) -> dict[str, str]:
+def _merged(rows: Sequence[PlanRow]) -> dict[str, str]:
     """Merge neighbouring buckets of numbers or times, about as many as there are merged ones in the end."""
-    buckets = [(lower, upper, label) for covers, lower, upper, label in rows if covers in ("number", "time") and label]
-    if len(buckets) < _FEWEST or len({label for *_, label in buckets}) < len(buckets):
+    times = Counter(label for *_, label in rows)  # the label of what lies between and beyond is that of several buckets
+    buckets = [row for row in rows if row[0] in ("number", "time") and row[3] and times[row[3]] == 1]
+    if len(buckets) < _FEWEST:
         return {}
+    buckets.sort(key=lambda row: (row[1] is not None, float(row[1] or 0) if row[0] == "number" else 0, row[1] or ""))
     size = math.ceil(math.sqrt(len(buckets)))
+    runs: list[list[PlanRow]] = []
+    for bucket in buckets:
+        is_next = runs and len(runs[-1]) < size and runs[-1][-1][2] == bucket[1]
+        runs.append([*runs.pop(), bucket] if is_next else [bucket])
     found: dict[str, str] = {}
-    for start in range(0, len(buckets), size):
-        run = buckets[start : start + size]
-        lower, upper = run[0][0], run[-1][1]
+    for run in runs:
+        lower, upper = run[0][1], run[-1][2]
         name = f"<{upper}" if lower is None else f">={lower}" if upper is None else f"[{lower}, {upper})"
-        found |= {label: name if len(run) > 1 else label for *_, label in run}
+        found |= {str(label): name if len(run) > 1 else str(label) for *_, label in run}
     return found
 
 
-def _shortened(rows: Sequence[tuple[str, str | None, str | None, str | None]]) -> dict[str, str]:
+def _shortened(rows: Sequence[PlanRow]) -> dict[str, str]:
     """Shorten prefixes to the longest length that leaves about the square root of them."""
     prefixes = {label: lower for covers, lower, _, label in rows if covers == "prefix" and lower and label}
     if len(prefixes) < _FEWEST:
@@ -116,9 +125,7 @@ def _shortened(rows: Sequence[tuple[str, str | None, str | None, str | None]]) -
     return {}
 
 
-def _above(
-    con: sql.Connection, hierarchy: str, rows: Sequence[tuple[str, str | None, str | None, str | None]]
-) -> list[dict[str, str]]:
+def _above(con: sql.Connection, hierarchy: str, rows: Sequence[PlanRow]) -> list[dict[str, str]]:
     """Return for each level of a hierarchy the label there of all values that a label of the plan covers."""
     leaves: dict[str, set[str]] = {}
     for covers, lower, _, label in rows:

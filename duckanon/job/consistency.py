@@ -163,6 +163,8 @@ def _check_account(file: PolicyFile, table: Table) -> Iterator[Fault]:
     for promise in ("joint_k", "joint_l", "joint_t"):
         if getattr(promises, promise) is None:
             continue
+        if table.method.makes_cells:  # whose own check refuses it
+            continue
         if not table.method.makes_classes:
             text = f"promises.{promise} cannot be counted for {table.method.name}, whose records are new."
             yield (("promises", promise), text)
@@ -196,6 +198,10 @@ def _check_names(table: Table) -> Iterator[Fault]:
     if table.hierarchies and table.method.name not in ("generalize", "recode", "release_linked", "protect_table"):
         text = "hierarchies are for generalize, recode, release_linked and protect_table, not for "
         yield (("hierarchies",), f"{text}{table.method.name}.")
+    for column_name, files in table.hierarchies.items():
+        if len(files) > 1 and not table.method.makes_cells:
+            text = f"hierarchies.{column_name} must be one file for {table.method.name}; a list is for protect_table."
+            yield (("hierarchies", column_name), text)
     by = set(getattr(table.method, "by", None) or ())
     if by and by == set(protected) and not table.method.makes_cells:
         yield (("method", "by"), "method.by must leave a column to protect.")

@@ -70,9 +70,10 @@ def _parts(con: sql.Connection, file: PolicyFile, where: Places, run: Record) ->
     yield "versions.json", _json({"python": platform.python_version(), **versions})
     yield "verify.txt", _verified(con, where, run).encode()
     found = {
-        f"{name}.{column}": _hierarchy(con, file.place(path))
+        f"{name}.{column}" + (f".{number}" if number > 1 else ""): _hierarchy(con, file.place(path))
         for name, table in file.policy.tables.items()
-        for column, path in table.hierarchies.items()
+        for column, paths in table.hierarchies.items()
+        for number, path in enumerate(paths, 1)
     }
     if found:
         yield "hierarchies.json", _json(found)

@@ -93,12 +93,12 @@ def _shared_columns(file: PolicyFile, joined: dict[str, Table]) -> Iterator[Poli
 
 
 def _shared_hierarchies(file: PolicyFile, events: dict[str, Table]) -> Iterator[PolicyError]:
-    trees: dict[str, tuple[str, str | None]] = {}
+    trees: dict[str, tuple[str, list[str] | None]] = {}
     for name, table in events.items():
-        own = {column.lower(): path for column, path in table.hierarchies.items()}
+        own = {column.lower(): paths for column, paths in table.hierarchies.items()}
         for column in table.named("quasi_identifier"):
-            first, path = trees.setdefault(column.lower(), (name, own.get(column.lower())))
-            if path != own.get(column.lower()):
+            first, paths = trees.setdefault(column.lower(), (name, own.get(column.lower())))
+            if paths != own.get(column.lower()):
                 text = f"hierarchies.{column} must be the same in {name} and {first}, which both have the column."
                 yield file.wrong(name, ("hierarchies", column), text)
 

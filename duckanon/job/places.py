@@ -95,7 +95,8 @@ def originals(file: PolicyFile, where: Places, previous: str | Path | None = Non
         read.append(file.place(file.policy.cohorts.erase))
     read += where.only_read
     for table in file.policy.tables.values():
-        read += [*files_of(file, table.source), *(file.place(place) for place in table.hierarchies.values())]
+        read += files_of(file, table.source)
+        read += [file.place(path) for paths in table.hierarchies.values() for path in paths]
         if table.reference:
             read.append(file.place(table.reference))
         before = getattr(table.method, "previous", None)

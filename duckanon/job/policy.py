@@ -58,6 +58,13 @@ class Column(Part):
         return self.role == "pseudonym" or self.pseudonym
 
 
+HierarchyFiles = Annotated[
+    list[Annotated[str, Field(min_length=1)]],
+    BeforeValidator(lambda value: [value] if isinstance(value, str) else value),
+    Field(min_length=1),
+]
+"""A file, or a list of files, in which case the column has several hierarchies."""
+
 ColumnRole = Annotated[Column, BeforeValidator(lambda value: {"role": value} if isinstance(value, str) else value)]
 
 
@@ -177,7 +184,7 @@ class Table(Part):
     columns: Annotated[dict[str, ColumnRole], Field(min_length=1)]
     method: AnyMethod
     promises: Promises = Promises()
-    hierarchies: dict[str, str] = Field(default_factory=dict)
+    hierarchies: dict[str, HierarchyFiles] = Field(default_factory=dict)
     reference: Annotated[str, Field(min_length=1)] | None = None
     plan: Annotated[str, Field(min_length=1)] | None = None  # of this table, where the policy has several
 

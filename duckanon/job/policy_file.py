@@ -251,7 +251,7 @@ def _what(problem: Mapping[str, Any], place: Sequence[str | int]) -> str:
         "list_type": "a list",
         "model_type": "a table of names and values",
         "model_attributes_type": "a table of names and values",
-        "too_short": "a table with something in it",
+        "too_short": "a table or a list with something in it",
     }.get(kind)
     if kind == "union_tag_invalid":
         got = f"; got {context['tag']!r}"

@@ -46,13 +46,18 @@ class Tables:
     released: str  # what the method made of it
     counted: str  # what a reader of the file sees
     reference: str | None  # other people, to compare with
-    hierarchies: dict[str, str]  # the tables of hierarchies
+    trees: dict[str, list[str]]  # the tables of hierarchies, by column
     has_former_people: bool = False  # whether the release has people who are not in the original any more
 
     @property
     def plan(self) -> str:
         """The plan by which it was released, if there was one."""
         return f"plan_of_{self.released}"
+
+    @property
+    def hierarchies(self) -> dict[str, str]:
+        """The table of each column's hierarchy, for methods that take one only."""
+        return {column: names[0] for column, names in self.trees.items()}
 
 
 def promised(con: sql.Connection, table: Table, form: Shape, tables: Tables) -> Iterator[Promise]:

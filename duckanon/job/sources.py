@@ -250,14 +250,16 @@ def reference(con: sql.Connection, file: PolicyFile, table: Table, number: int) 
     return f"reference_{number}"
 
 
-def hierarchies(con: sql.Connection, file: PolicyFile, table_name: str, number: int, original: str) -> dict[str, str]:
-    """Read the hierarchies, as texts, and return the names of their tables.
+def hierarchies(
+    con: sql.Connection, file: PolicyFile, table_name: str, number: int, original: str
+) -> dict[str, list[str]]:
+    """Read the hierarchies, as texts, and return the names of their tables by column.
 
     One without any value of its column is of another column, or has no header: it would make all values one.
     """
-    found = {}
-    table = file.policy.tables[table_name]
-    for place, (column, path) in enumerate(table.hierarchies.items(), 1):
+    found: dict[str, list[str]] = {}
+    named = [(column, path) for column, paths in file.policy.tables[table_name].hierarchies.items() for path in paths]
+    for place, (column, path) in enumerate(named, 1):
         name = f"hierarchy_{number}_{place}"
         literal = sql.literal(str(file.place(path)))
         is_parquet = path.lower().endswith(".parquet")
@@ -266,7 +268,7 @@ def hierarchies(con: sql.Connection, file: PolicyFile, table_name: str, number: 
         if not _has_values(con, name, original, column):
             text = f"no value of the column stands in the first column of {path}, below its header."
             raise file.wrong(table_name, ("hierarchies", column), f"hierarchies.{column}: {text}")
-        found[column] = name
+        found.setdefault(column, []).append(name)
     return found
 
 

@@ -51,17 +51,20 @@ def curve(points: Sequence[tuple[int, float, int]], sizes: Sequence[int], chosen
 def risk_utility_map(points: Sequence[tuple[str, float, float]]) -> Markup:
     """Draw methods by their loss (across) and their risk (up)."""
     top = max([risk for _, risk, _ in points] + [0.01]) * 1.25
-    parts = [_axes("told from the original (0 %: not at all)", "risk")]
+    parts = [_axes("told apart by a classifier (0 %: by chance)", "risk")]
     for part in (0, 0.5, 1):
         x, y = _LEFT + part * (_WIDTH - _LEFT - 60), _HEIGHT - _BOTTOM - part * (_HEIGHT - _BOTTOM - 20)
         parts += [_text(x, _HEIGHT - 22, f"{100 * part:.0f} %", "middle")]
         parts += [_text(_LEFT - 6, y + 4, f"{100 * top * part:.1f} %", "end")]
-    for name, risk, loss in points:
+    written: list[float] = []
+    for name, risk, loss in sorted(points, key=lambda one: -one[1]):
         x = _LEFT + loss * (_WIDTH - _LEFT - 60)
         y = _HEIGHT - _BOTTOM - risk / top * (_HEIGHT - _BOTTOM - 20)
         parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5"></circle>')
         anchor = "end" if loss > 0.6 else "start"
-        parts.append(_text(x + (-8 if anchor == "end" else 8), y - 6, name, anchor))
+        below = 16 if any(abs(y - other) < 16 for other in written) else -6  # names of near points do not touch
+        parts.append(_text(x + (-8 if anchor == "end" else 8), y + below, name, anchor))
+        written.append(y)
     told = "; ".join(f"{name}: risk {100 * risk:.2g} %, told {100 * loss:.0f} %" for name, risk, loss in points)
     return _picture("Methods by risk and loss", told or "no method yet", parts)
 

@@ -87,7 +87,7 @@ class Site:
         """Render a part of a page that is asked for again until it is whole."""
         context = {"adds": self._adds, "curve": self._curve, "map": self._map}.get(name)
         work = None if context else self.works.get(name)
-        if work and name in ("preview", "distribution") and work.key[0] != self.policy.version:
+        if work and name in ("preview", "distribution") and work.key[0] != self._table():
             work = None  # of another policy than the one that is shown
         shown: dict[str, Any] = context() if context else {"work": work, "result": work.result if work else None}
         if name == "released":
@@ -98,6 +98,7 @@ class Site:
             ]
         if name == "opening":
             shown = {"work": self.opening}
+        shown["least"] = self.bench.least_shown if name == "preview" else 0
         shown["narrowing"] = _narrowing(work.error if work else None)
         return self._pages.get_template(f"part_{name}.html.j2").render(
             root=self.root, kind=name, version=self.policy.version, **shown
@@ -179,13 +180,13 @@ class Site:
         return {
             "fitting": trials.fitting(self.bench),
             "meanings": trials.METHODS,
-            "hierarchies": table.hierarchies,
+            "hierarchies": {column: ", ".join(paths) for column, paths in table.hierarchies.items()},
         }
 
     def _hierarchy(self, column: str, level: int, opened: int | None) -> dict[str, Any]:
         if column not in self.policy.table().columns:
             raise PolicyError("The policy has no such column.")
-        work = self.works.get("distribution", (self.policy.version, column))
+        work = self.works.get("distribution", (self._table(), column))
         kind = next((one.kind for one in self.bench.glances if one.name == column), "")
         return {
             **self.editor.context(column, level, opened),
@@ -235,6 +236,10 @@ class Site:
         good = [(one.method, one.risk, one.loss) for one in compared if one.failed is None]
         return {"work": work, "compared": compared, "picture": pictures.risk_utility_map(good)}
 
+    def _table(self) -> str:
+        """Return what a preview depends on: all that the policy says of the table, and not to whom it goes."""
+        return self.policy.table().model_dump_json()
+
     def _tried(self) -> object:
         """Return what a trial depends on: the policy without k, which is on the curve."""
         table = self.policy.table()
@@ -245,11 +250,11 @@ class Site:
         trial: dict[str, tuple[Callable[[Work], Any], object]] = {
             "curve": (trials.curve(self.bench), self._tried()),
             "map": (trials.comparison(self.bench), self._tried()),
-            "preview": (trials.preview(self.bench), (self.policy.version,)),
+            "preview": (trials.preview(self.bench), (self._table(),)),
             "released": (self._job(), self.policy.version),
         }
         if column:
-            trial["distribution"] = (trials.distribution(self.bench, column), (self.policy.version, column))
+            trial["distribution"] = (trials.distribution(self.bench, column), (self._table(), column))
         do, key = trial[kind]
         self.works.start(kind, do, key)
 
@@ -284,8 +289,11 @@ class Site:
         where = places(file)
         found = {"policy": self.policy.path, "report": self.report, "record": where.record}
         found["report of the refusal"] = self.report.with_name(f"{self.report.stem}.not-released{self.report.suffix}")
-        for column, path in self.policy.table().hierarchies.items():
-            found[f"hierarchy of {column}"] = file.place(path)
+        for column, paths in self.policy.table().hierarchies.items():
+            for number, path in enumerate(paths, 1):
+                found[f"hierarchy {number} of {column}" if len(paths) > 1 else f"hierarchy of {column}"] = file.place(
+                    path
+                )
         return {name: path for name, path in found.items() if path.is_file()}
 
 

@@ -60,7 +60,7 @@ class Editor:
         """Return the draft of a column: begun with what the policy names, or with each value alone."""
         with self._lock:
             table, draft = self._bench.policy.table(), self._drafts.get(column)
-            file = table.hierarchies.get(column)
+            file = next(iter(table.hierarchies.get(column, ())), None)  # several are of an aggregate table
             is_old = draft is None or (draft.is_saved and draft.file != file)
             if draft is not None and not is_old and draft.person == table.person:
                 return draft
@@ -142,7 +142,7 @@ class Editor:
         self._bench.policy.refuse_old(seen)  # before a file is written that nobody names
         file = hierarchy_files.save(self._bench, column, draft.tree)
         self._bench.policy.edit(seen, f"hierarchy of {column}", edits.hierarchy(column, file))
-        draft.file, draft.is_saved, draft.said = file, True, f"Saved as {file}."
+        draft.file, draft.is_saved, draft.said = file, True, ""
 
     def _begun(self, column: str, form: Form) -> Tree:
         """Return the hierarchy to begin with, of the kind that a form asks for."""

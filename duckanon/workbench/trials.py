@@ -75,7 +75,7 @@ def fitting(bench: Bench) -> list[str]:
 def hierarchies(con: sql.Connection, bench: Bench) -> dict[str, str]:
     """Load the hierarchies that the policy names, and return their tables by column."""
     found = {}
-    for place, (column, path) in enumerate(bench.policy.table().hierarchies.items(), 1):
+    for place, (column, (path, *_)) in enumerate(bench.policy.table().hierarchies.items(), 1):
         quoted = sql.literal(str(bench.policy.path.parent / path))
         rows = f"read_parquet({quoted})" if path.endswith(".parquet") else f"read_csv({quoted}, all_varchar = true)"
         con.execute(f"CREATE OR REPLACE TEMP TABLE tried_hierarchy_{place} AS FROM {rows}").fetchall()

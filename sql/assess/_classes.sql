@@ -40,7 +40,7 @@ WITH _duckanon_by_rows AS (
     SELECT COLUMNS(cols), _duckanon_size, _duckanon_rows, NULL::UBIGINT AS _duckanon_anyone
     FROM _duckanon_values                          -- rounded, so that sums of tenths in another order are the same size
          JOIN (SELECT class AS _duckanon_key, round(frequency, 9) AS _duckanon_size
-               FROM anon._matching_classes('_duckanon_records', alpha)) USING (_duckanon_key)
+               FROM anon._matching_classes('_duckanon_records', alpha, true)) USING (_duckanon_key)
 )
 FROM query_table(CASE WHEN is_open THEN '_duckanon_by_matches'
                       WHEN person IS NULL THEN '_duckanon_by_rows' ELSE '_duckanon_by_people' END);

@@ -1,14 +1,21 @@
 -- anon._matching_classes: how many rows each class matches, and what they weigh, where NULL matches anything: two
 -- classes match that are equal in every column where neither is NULL.
---     alpha   how much a match with a class that has a NULL counts; classes without one count fully, also for one that
---             has
+--     alpha        how much a match with a class that has a NULL counts; classes without one count fully, also for one
+--                  that has
+--     are_classes  whether each class is one record
 -- (sdcMicro's definition.) Classes are compared by patterns, which columns are NULL: a full class, which has no NULL,
 -- with all open ones of a pattern, and open ones with those of other patterns, each by an equality join of the columns
 -- that are NULL in neither. Codes are put together by xor, so that this is the code of all columns less that of some.
-CREATE OR REPLACE MACRO anon._matching_classes(records, alpha) AS TABLE
-WITH _match_classes AS (
+-- There may be a hundred patterns, of which most are rare. So full classes are joined by an anchor, a few columns that
+-- many patterns have in common, and what it finds is compared in full. Anchors are as short as they may be so that they
+-- find fewer candidates than there are full classes, by a sample of these; small tables need none.
+CREATE OR REPLACE MACRO anon._matching_classes(records, alpha, are_classes) AS TABLE
+WITH _match_grouped AS NOT MATERIALIZED (
     SELECT class, any_value(codes) AS codes, sum(row_count)::BIGINT AS row_count, fsum(stands_for) AS stands_for
     FROM query_table(records) GROUP BY class
+), _match_classes AS NOT MATERIALIZED (
+    SELECT class, codes, row_count, stands_for
+    FROM query_table(CASE WHEN are_classes THEN records ELSE '_match_grouped' END)
 ), _match_shaped AS MATERIALIZED (                             -- hashed twice: hash(a, b) itself is a xor of hashes
     SELECT class, row_count, stands_for,
            list_transform(range(1, 1 + len(codes)), lambda place:
@@ -20,15 +27,44 @@ WITH _match_classes AS (
 ), _match_open AS MATERIALIZED (
     FROM _match_shaped WHERE len(missing) > 0
 ), _match_patterns AS MATERIALIZED (
-    SELECT pattern, any_value(missing) AS missing FROM _match_open GROUP BY pattern
+    SELECT pattern, any_value(missing) AS missing, count(*) AS open_classes FROM _match_open GROUP BY pattern
+), _match_sample AS MATERIALIZED (
+    SELECT places FROM _match_shaped, (SELECT count(*)::UBIGINT AS classes FROM _match_shaped)
+    WHERE len(missing) = 0 AND classes >= 65536 AND class % (classes // 1024::UBIGINT) = 0
+), _match_ranked AS (                                           -- the columns that tell most classes apart come first
+    SELECT list(place ORDER BY alike ASC NULLS LAST, place ASC NULLS LAST) AS ranked
+    FROM (SELECT place, sum(size * size) AS alike
+          FROM (SELECT place, code, count(*) AS size
+                FROM (SELECT unnest(range(1, 1 + len(places))) AS place, unnest(places) AS code FROM _match_sample)
+                GROUP BY ALL)
+          GROUP BY place)
+), _match_tried AS MATERIALIZED (
+    SELECT pattern, open_classes, depth,
+           list_filter(ranked, lambda place: NOT list_contains(missing, place))[1:depth] AS anchor
+    FROM _match_patterns, _match_ranked, (SELECT unnest([1, 2, 3, 4]) AS depth)
+), _match_odds AS (                                             -- the share of pairs of classes that agree there
+    SELECT anchor, sum(size * (size - 1)) / (sum(size) * (sum(size) - 1)) AS odds
+    FROM (SELECT anchor, anon._codes_together(places, anchor) AS code, count(*) AS size
+          FROM _match_sample, (SELECT DISTINCT anchor FROM _match_tried WHERE len(anchor) = depth)
+          GROUP BY ALL)
+    GROUP BY anchor
+), _match_anchored AS MATERIALIZED (                            -- without an anchor all columns of the pattern
+    SELECT pattern, anchor, CASE WHEN anchor IS NULL THEN missing END AS left_out, hash(anchor, left_out) AS anchor_code
+    FROM _match_patterns
+         LEFT JOIN (SELECT pattern, arg_min(anchor, depth) AS anchor FROM _match_tried JOIN _match_odds USING (anchor)
+                    WHERE open_classes * odds <= 0.0625 GROUP BY pattern) USING (pattern)
 ), _match_between AS MATERIALIZED (
     SELECT own.class, own.row_count, own.stands_for, other.class AS open_class, other.row_count AS open_rows,
            other.stands_for AS open_weight
-    FROM (SELECT class, row_count, stands_for, patterns.pattern,
-                 xor(whole, anon._codes_together(places, patterns.missing)) AS shared
-          FROM _match_shaped AS classes, _match_patterns AS patterns
-          WHERE len(classes.missing) = 0) AS own
-         JOIN _match_open AS other ON own.pattern = other.pattern AND own.shared = other.whole
+    FROM (SELECT class, row_count, stands_for, places, whole, anchor_code,
+                 CASE WHEN anchor IS NULL THEN xor(whole, anon._codes_together(places, left_out))
+                      ELSE anon._codes_together(places, anchor) END AS shared
+          FROM _match_shaped, (SELECT DISTINCT anchor, left_out, anchor_code FROM _match_anchored)
+          WHERE len(missing) = 0) AS own
+         JOIN (SELECT class, row_count, stands_for, missing, whole, anchor, anchor_code,
+                      CASE WHEN anchor IS NULL THEN whole ELSE anon._codes_together(places, anchor) END AS shared
+               FROM _match_open JOIN _match_anchored USING (pattern)) AS other USING (anchor_code, shared)
+    WHERE other.anchor IS NULL OR xor(own.whole, anon._codes_together(own.places, other.missing)) = other.whole
 ), _match_pairs AS MATERIALIZED (
     SELECT own.pattern AS own_pattern, other.pattern AS other_pattern,
            list_filter(other.missing, lambda place: NOT list_contains(own.missing, place)) AS own_extra,
@@ -37,7 +73,7 @@ WITH _match_classes AS (
     FROM _match_patterns AS own JOIN _match_patterns AS other ON own.pattern <> other.pattern
 ), _match_others AS MATERIALIZED (
     SELECT compared, xor(whole, anon._codes_together(places, other_extra)) AS shared,
-           sum(row_count) AS row_count, fsum(stands_for) AS stands_for
+           sum(row_count::DOUBLE) AS row_count, fsum(stands_for) AS stands_for
     FROM _match_open
          JOIN (SELECT DISTINCT other_pattern, other_extra, compared FROM _match_pairs) ON pattern = other_pattern
     GROUP BY ALL

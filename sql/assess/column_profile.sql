@@ -8,23 +8,21 @@
 --     tbl              name of the table or view [a text]
 -- test: tests/assess/column_profile.test
 CREATE OR REPLACE MACRO anon.column_profile(tbl) AS TABLE
-WITH _duckanon_codes AS (        -- a NULL stays NULL, everything else becomes its hash
-    SELECT CASE WHEN COLUMNS(*) IS NOT NULL THEN hash(COLUMNS(*)) END
-    FROM query_table(tbl)
-), _duckanon_cells AS (           -- one row a cell: the column's place and the value's code
-    SELECT unnest(range(1, 1 + len(row_codes))) AS place, unnest(row_codes) AS code
-    FROM (SELECT [UNPACK(COLUMNS(*))] AS row_codes FROM _duckanon_codes)
-), _duckanon_classes AS (
-    SELECT place, code, count(*) AS size FROM _duckanon_cells GROUP BY ALL
+WITH _duckanon_nothing AS (
+    SELECT 0 AS row_count
+), _duckanon_first AS MATERIALIZED (
+    FROM anon._profiled_columns(tbl, 0, 3, '_duckanon_nothing')
+), _duckanon_second AS MATERIALIZED (
+    FROM anon._profiled_columns(tbl, 1, 3, '_duckanon_first')
+), _duckanon_third AS MATERIALIZED (
+    FROM anon._profiled_columns(tbl, 2, 3, '_duckanon_second')
 ), _duckanon_profile AS (
-    SELECT place, sum(size) AS row_count, sum(size) FILTER (code IS NULL) AS nulls, count(code) AS distinct_values,
-           max(size) FILTER (code IS NOT NULL) AS largest_class
-    FROM _duckanon_classes GROUP BY place
+    FROM _duckanon_first UNION ALL FROM _duckanon_second UNION ALL FROM _duckanon_third
 )
 SELECT column_name, column_type, anon._kind(column_type) AS kind,
        coalesce(row_count, 0)::BIGINT AS "rows", coalesce(nulls, 0)::BIGINT AS nulls,
        coalesce(distinct_values, 0) AS distinct_values, coalesce(largest_class, 0) AS largest_class
-FROM anon._columns(anon._checked('anon.column_profile', tbl, ['*'])) LEFT JOIN _duckanon_profile USING (place)
+FROM anon._columns(anon._checked('anon.column_profile', tbl, ['*'])) LEFT JOIN _duckanon_profile USING (column_name)
 ORDER BY place ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.column_profile IS
     'One row per column: type, kind, rows, NULLs, distinct values and the size of the largest class.';

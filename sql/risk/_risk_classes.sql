@@ -3,8 +3,9 @@
 --     records   name of a step with rows of anon._risk_records
 --     method    'exact', or 'approximate' as sdcMicro has it for classes of more than two
 --     everyone  name of the step in which everybody is once: `records` may have them several times, with other classes
+--     are_classes  whether each class is one record
 CREATE OR REPLACE MACRO anon._risk_classes(
-    caller, records, everyone, population, person, method, nulls, alpha
+    caller, records, everyone, population, person, method, nulls, alpha, are_classes := false
 ) AS TABLE
 WITH _risk_of_rows AS NOT MATERIALIZED (
     SELECT class, sum(row_count)::BIGINT AS frequency, fsum(stands_for) AS stands_for
@@ -14,7 +15,7 @@ WITH _risk_of_rows AS NOT MATERIALIZED (
     FROM (SELECT class, member, max(stands_for) AS stands_for FROM query_table(records) GROUP BY class, member)
     GROUP BY class
 ), _risk_of_matches AS NOT MATERIALIZED (
-    FROM anon._matching_classes(records, alpha)
+    FROM anon._matching_classes(records, alpha, are_classes)
 ), _risk_counted AS MATERIALIZED (
     FROM query_table(CASE WHEN nulls = 'any' THEN '_risk_of_matches' WHEN person IS NULL THEN '_risk_of_rows'
                           ELSE '_risk_of_people' END)

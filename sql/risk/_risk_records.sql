@@ -6,7 +6,7 @@
 --     member     the hash of the person's value, NULL where it is NULL and without `person`
 --     home       the hash of the household's value, NULL where it is NULL and without `household`
 --     stands_for  the row's weight, NULL without `weight`
---     row_count  1: rows that are alike may be put together, and their weights added
+--     row_count  1; with `nulls` 'any', rows that are alike are put together, and their weights added
 -- A column that was not named is taken from the step below, where it is NULL.
 CREATE OR REPLACE MACRO anon._risk_records(
     caller, tbl, cols, weight, population, household, person, method, nulls, alpha
@@ -29,12 +29,22 @@ WITH _duckanon_with_none AS NOT MATERIALIZED (
                            || 'something else.') END AS _duckanon_weight
     FROM _duckanon_with_none
     WHERE (nulls <> 'drop' OR COLUMNS(cols) IS NOT NULL) AND anon._uncollated(caller, COLUMNS(cols))
+), _duckanon_together AS NOT MATERIALIZED (
+    SELECT any_value(COLUMNS(* EXCLUDE (_duckanon_class, _duckanon_member, _duckanon_household, _duckanon_weight))),
+           _duckanon_class, _duckanon_member, _duckanon_household, count(*) AS _duckanon_rows,
+           CASE WHEN weight IS NOT NULL THEN fsum(_duckanon_weight) END AS _duckanon_weight
+    FROM _duckanon_coded GROUP BY _duckanon_class, _duckanon_member, _duckanon_household
+), _duckanon_single AS NOT MATERIALIZED (
+    SELECT *, 1 AS _duckanon_rows FROM _duckanon_coded
 )
 SELECT _duckanon_class AS class,
-       [UNPACK(COLUMNS(* EXCLUDE (_duckanon_class, _duckanon_member, _duckanon_household, _duckanon_weight)))] AS codes,
+       [UNPACK(COLUMNS(* EXCLUDE (_duckanon_class, _duckanon_member, _duckanon_household, _duckanon_weight,
+                                  _duckanon_rows)))] AS codes,
        [UNPACK(hash(hash(
-           COLUMNS(* EXCLUDE (_duckanon_class, _duckanon_member, _duckanon_household, _duckanon_weight)),
-           alias(COLUMNS(* EXCLUDE (_duckanon_class, _duckanon_member, _duckanon_household, _duckanon_weight))))))]
-           AS places,
-       _duckanon_member AS member, _duckanon_household AS home, _duckanon_weight AS stands_for, 1 AS row_count
-FROM _duckanon_coded;
+           COLUMNS(* EXCLUDE (_duckanon_class, _duckanon_member, _duckanon_household, _duckanon_weight,
+                              _duckanon_rows)),
+           alias(COLUMNS(* EXCLUDE (_duckanon_class, _duckanon_member, _duckanon_household, _duckanon_weight,
+                                    _duckanon_rows))))))] AS places,
+       _duckanon_member AS member, _duckanon_household AS home, _duckanon_weight AS stands_for,
+       _duckanon_rows AS row_count
+FROM query_table(CASE WHEN nulls = 'any' THEN '_duckanon_together' ELSE '_duckanon_single' END);

@@ -110,3 +110,56 @@ def test_a_release_without_counts_leaves_the_distance_unknown_for_good(tmp_path:
         new = entry(account, rows)
         releases.enter([new, replace(new, counts={}), new], "run", 0)
         assert joint(releases, [new]) == [(2, 2, 0), (2, 2, None), (2, 2, None), (2, 2, None)]
+
+
+@dear
+@given(months=st.lists(_ROWS, min_size=1, max_size=4))
+def test_who_follows_pseudonyms_is_left_what_brute_force_finds(months: list[list[Row]]) -> None:
+    """The values of the people with one list, in the release where these are fewest, and furthest from the whole."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Account(Path(folder) / "account.sqlite", KEY, create=True) as account,
+    ):
+        releases = Releases(account)
+        new = [replace(entry(account, rows), sets={"diagnosis": sets_of(rows)}) for rows in months]
+        without = [entry(account, rows) for rows in months]
+        expected = []
+        for count, (_, by_class, by_class_t) in enumerate(joint(releases, without), 1):
+            fewest, distance = followed(months[:count])
+            expected.append((min(by_class, fewest), pytest.approx(max(by_class_t, distance), abs=1e-9)))
+        assert [one[1:] for one in joint(releases, new)] == expected
+        releases.enter(new, "run", 0)
+        assert [one[1:] for one in joint(releases)] == expected
+        assert not releases.cannot_follow("diagnosis")
+        releases.enter(without[:1], "another run", len(new))
+        assert releases.cannot_follow("diagnosis")
+
+
+def values_of(rows: list[Row]) -> dict[str, frozenset]:
+    """Return the set of each person's values."""
+    people = sorted({str(row[0]) for row in rows})
+    return {one: frozenset(row[2] for row in rows if str(row[0]) == one) for one in people}
+
+
+def sets_of(rows: list[Row]) -> np.ndarray:
+    found = list(values_of(rows).values())
+    return np.array([found.index(one) for one in found], np.int64)
+
+
+def followed(months: list[list[Row]]) -> tuple[int, float]:
+    """Return the fewest sets of values among people with one list in a release, and the largest distance."""
+    lists: dict[tuple, list[str]] = {}
+    for one in {str(row[0]) for rows in months for row in rows}:
+        known = tuple(frozenset(row[1] for row in rows if str(row[0]) == one) or None for rows in months)
+        lists.setdefault(known, []).append(one)
+    fewest, distance = 99, 0.0
+    for rows in months:
+        shown = values_of(rows)
+        whole = Counter(shown.values())
+        for people in lists.values():
+            own = Counter(shown[one] for one in people if one in shown)
+            if own:
+                fewest = min(fewest, len(own))
+                apart = sum(abs(own[one] / own.total() - whole[one] / whole.total()) for one in whole)
+                distance = max(distance, apart / 2)
+    return fewest, distance

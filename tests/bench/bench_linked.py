@@ -43,9 +43,11 @@ def pairs(con: Connection) -> None:
 
 
 def released(con: Connection, known: int) -> None:
+    """Release with a k that leaves as much room in a class whatever its size: 10 for 100,000 people."""
+    k = con.execute("SELECT count(*) // 10_000 FROM patients").fetchall()[0][0]
     con.execute(
         f"CREATE OR REPLACE TABLE released AS FROM anon.release_linked({hospital.TABLES}, 'patient', {hospital.COLS}, "
-        f"10, known := {known}, class := ['sex', 'age'], seed := 1, {hospital.OPTIONS})"
+        f"{k}, known := {known}, class := ['sex', 'age'], seed := 1, {hospital.OPTIONS})"
     ).fetchall()
 
 

@@ -31,7 +31,8 @@ PEOPLE = """
 """
 SURVEY = """
     SELECT 100000 + i AS respondent, 4000 + i // 2 AS hh, 18 + (hash(i) % 70)::INTEGER AS age,
-           ['male', 'female'][1 + hash(i, 1) % 2] AS sex, ['Bern', 'Uri', 'Zug'][1 + hash(i, 2) % 3] AS region,
+           ['male', 'female'][1 + (hash(i, 1) % 2)::INTEGER] AS sex,
+           ['Bern', 'Uri', 'Zug'][1 + (hash(i, 2) % 3)::INTEGER] AS region,
            (2000 + hash(i, 4) % 9000)::DOUBLE AS income, round(.5 + (hash(i, 5) % 200) / 100, 2) AS weight,
            (hash(i, 6) % 7)::INTEGER AS q1, (hash(i, 8) % 11)::INTEGER AS trust, 'CH' AS country,
            (hash(i, 9) % 900)::INTEGER AS cq
@@ -39,13 +40,14 @@ SURVEY = """
 """
 REGISTER = """
     SELECT 'P' || lpad((i // 3)::VARCHAR, 6, '0') AS patient_id,
-           ['Ann', 'Bob', 'Cem', 'Eve'][1 + hash(i // 3) % 4] || ' ' ||
-           ['Kaya', 'Rossi'][1 + hash(i // 3, 1) % 2] AS name,
-           DATE '1930-01-01' + (hash(i // 3, 2) % 30000)::INTEGER AS born, ['f', 'm'][1 + hash(i // 3, 3) % 2] AS sex,
+           ['Ann', 'Bob', 'Cem', 'Eve'][1 + (hash(i // 3) % 4)::INTEGER] || ' ' ||
+           ['Kaya', 'Rossi'][1 + (hash(i // 3, 1) % 2)::INTEGER] AS name,
+           DATE '1930-01-01' + (hash(i // 3, 2) % 30000)::INTEGER AS born,
+           ['f', 'm'][1 + (hash(i // 3, 3) % 2)::INTEGER] AS sex,
            lpad((8000 + hash(i // 3, 4) % 60)::VARCHAR, 5, '0') AS zip,
            DATE '2025-01-01' + (hash(i, 5) % 365)::INTEGER AS admitted,
-           ['I10', 'E11', 'J45', 'C50', 'F32'][1 + hash(i, 6) % 5] AS icd, (hash(i, 8) % 12)::INTEGER AS stay,
-           (hash(i, 9) % 2)::BOOLEAN AS flag, 'x' || (hash(i, 10) % 40) AS dcode
+           ['I10', 'E11', 'J45', 'C50', 'F32'][1 + (hash(i, 6) % 5)::INTEGER] AS icd,
+           (hash(i, 8) % 12)::INTEGER AS stay, (hash(i, 9) % 2)::BOOLEAN AS flag, 'x' || (hash(i, 10) % 40) AS dcode
     FROM range({rows}) AS t(i)
 """
 ELSEWHERE = POLICY.replace("xq =", "weight =")
@@ -270,11 +272,11 @@ ROLE_OF = {"others may know it": "quasi_identifier", "identifies nobody": "free"
 @pytest.mark.parametrize("people", [SURVEY, REGISTER], ids=["survey", "register"])
 def test_no_decision_is_made_without_a_hint(start: Start, window: Any, people: str) -> None:
     """Who follows every suggestion of two files that nobody knows comes to a release, and decides nothing unadvised."""
-    address, _ = start("people.parquet", rows=3000, people=people)
+    address, _ = start("people.parquet", rows=1500, people=people)
     page = window(address)
     clicks, unadvised = Clicks(page), 0
     names = [text.split()[0] for text in page.locator("tr.open th").all_inner_texts()]
-    assert len(names) >= 2
+    assert page.locator("table.roles tbody tr").count() >= 10
     for name in names:
         row = page.locator("tr", has=page.get_by_label(f"What {name} is", exact=True))
         hint = row.locator(".advice").inner_text() if row.locator(".advice").count() else ""

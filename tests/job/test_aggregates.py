@@ -111,17 +111,50 @@ def test_what_the_job_gave_away_before_is_known(visits: Path, database: duckdb.D
     assert after == [(None,)]
 
 
+def two_hierarchies(folder: Path) -> str:
+    """Write two hierarchies of region, and return the part of the policy that names them."""
+    (folder / "areas.csv").write_text("value,area,whole\nA,west,all\nB,west,all\nC,east,all\nD,west,all\n")
+    (folder / "coasts.csv").write_text("value,coast\nA,coast\nB,inland\nC,coast\n")
+    return '[hierarchies]\nregion = ["areas.csv", "coasts.csv"]\n\n'
+
+
+@pytest.mark.rotating
+def test_several_hierarchies_of_a_column_are_margins_and_verified(
+    visits: Path, capsys: pytest.CaptureFixture[str], database: duckdb.DuckDBPyConnection
+) -> None:
+    """The record says which labels belong together, and names none; a file whose cell was opened later differs."""
+    (table,) = release(
+        written(visits, ("counts.parquet", "counts.csv"), ("[promises]", f"{two_hierarchies(visits)}[promises]"))
+    )["tables"]
+    regions = database.execute("SELECT DISTINCT region FROM 'counts.csv' ORDER BY ALL").fetchall()
+    assert [name for (name,) in regions] == ["A", "B", "C", "Total", "coast", "east", "inland", "west"]
+    assert table["cells"]["hierarchies"] == {"region": ["0 7 -1; 1 7 -1; 2 5 -1", "0 4; 1 6; 2 4"]}
+    file = visits / "counts.csv"
+    assert main(["verify", str(file)]) == 0
+    told = capsys.readouterr().out
+    assert "open_cells: confirmed: 0" in told
+    assert "max_suppressed_fraction: confirmed" in told
+    hidden = [line for line in file.read_text().split("\n") if line.startswith("A,m,")]
+    assert hidden == ["A,m,,,,false,true"]
+    file.write_text(file.read_text().replace(hidden[0], "A,m,12,150.0,0,true,true"))
+    assert main(["verify", str(file)]) == 1
+    assert "open_cells: DIFFERS" in capsys.readouterr().out
+    file.write_text(file.read_text().replace("B,Total,", "X,Total,"))
+    assert main(["verify", str(file)]) == 1
+    assert "open_cells: DIFFERS: it cannot be counted" in capsys.readouterr().out
+
+
 @pytest.mark.rotating
 def test_rounding_hierarchies_people_and_a_report(
     visits: Path, database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DUCKANON_TEST_KEY", "a key of at least sixteen characters")
-    (visits / "areas.csv").write_text("value,area\nA,west\nB,west\nC,east\n")
+    trees = two_hierarchies(visits)
     changes = (
         ('kind = "aggregate"', 'kind = "aggregate"\nreport = "report.html"'),
         ('measure = "cost"', 'method = "round"'),
         ('cost = "sensitive"', 'cost = "drop"'),
-        ("[promises]", '[key]\nenvironment = "DUCKANON_TEST_KEY"\n\n[hierarchies]\nregion = "areas.csv"\n\n[promises]'),
+        ("[promises]", f'[key]\nenvironment = "DUCKANON_TEST_KEY"\n\n{trees}[promises]'),
     )
     (table,) = release(written(visits, *changes))["tables"]
     assert table["cells"]["hidden"] == 0
@@ -153,6 +186,9 @@ def test_people_in_several_cells_are_counted(visits: Path, capsys: pytest.Captur
         (('kind = "aggregate"', 'kind = "records"'), 'kind must be "aggregate" for protect_table'),
         (('cost = "sensitive"', 'cost = "free"'), "columns.cost: an aggregate table shows no rows|must have the role"),
         (("k = 5", "k = 5\nt = 0.5"), "promises.t is for records"),
+        (("k = 5", "k = 5\njoint_k = 2"), "promises.joint_k is for records"),
+        (("k = 5", "k = 5\njoint_l = 2"), "promises.joint_l is for records"),
+        (("k = 5", "k = 5\njoint_t = 0.5"), "promises.joint_t is for records"),
         (("k = 5", "max_suppressed_fraction = 0.1"), "promises.k must say how many people every shown cell"),
         (('measure = "cost"', 'by = ["cost"]'), "cost must be one of region, sex|must have the role"),
     ],

@@ -203,3 +203,98 @@ def test_people_who_move_keep_labels_that_are_true(policy: Path, database: duckd
     assert duckdb.sql(query).fetchall() == [(None, "f", 11)]
     told = release(policy)["tables"][0]["cohorts"]  # they stay there, whatever their age is
     assert (told["coarser"], told["stale"], told["waiting"]) == (11, 0, 0)
+
+
+MONTHS = 6
+HALF_A_YEAR = f"""
+plan = "plan.parquet"
+[key]
+environment = "PSEUDONYM_KEY"
+[source]
+path = "people.parquet"
+[target]
+path = "release.csv"
+[columns]
+patient = {{ role = "person", pseudonym = true }}
+age = "quasi_identifier"
+zip = "quasi_identifier"
+diagnosis = "sensitive"
+[method]
+name = "generalize"
+narrowing = ["diagnosis"]
+[promises]
+k = 5
+joint_k = 5
+joint_l = 2
+max_suppressed_fraction = 0.3
+{ACCOUNT}
+[cohorts]
+class_size = 60
+patience = 1
+"""
+
+
+@pytest.mark.thorough
+def test_half_a_year_of_files_attacked_by_who_has_all_of_them(
+    folder: Path, database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """People join, leave, move and fall ill; the attacker follows pseudonyms, the owner looks if labels are true."""
+    monkeypatch.setenv("ACCOUNT_KEY", KEY)
+    monkeypatch.setenv("PSEUDONYM_KEY", "the key of the pseudonyms")
+    path = folder / "monthly.toml"
+    path.write_text(HALF_A_YEAR)
+    own = duckdb.connect()
+    drawn = "(md5_number_lower(patient || ' {}') % {})::INTEGER"
+    zips = f"(10000 + 1000 * {drawn})::VARCHAR"
+    own.execute(f"""
+        CREATE OR REPLACE TABLE population AS
+        SELECT patient, 20 + {drawn.format("a", 40)} AS age, {zips.format("z", 24)} AS zip,
+               'd' || {drawn.format("d", 4)} AS diagnosis, patient < 1500 AS is_here
+        FROM range(2400) AS t(patient)""").fetchall()
+    nights, told = [], []
+    for month in range(MONTHS):
+        chance = drawn.format(f"chance {month}", 100)
+        if month:
+            own.execute(f"""
+                UPDATE population SET
+                    zip = CASE WHEN {chance} < 6 THEN {zips.format(f"z {month}", 24)} ELSE zip END,
+                    diagnosis = CASE WHEN {chance} IN (4, 5, 6) THEN 'd' || {drawn.format(f"d {month}", 4)}
+                                ELSE diagnosis END,
+                    is_here = CASE WHEN patient BETWEEN 1400 + 100 * {month} AND 1499 + 100 * {month} THEN true
+                              WHEN {chance} BETWEEN 10 AND 14 THEN false ELSE is_here END""").fetchall()
+        rows = "SELECT * EXCLUDE (is_here) FROM population WHERE is_here"
+        own.execute(f"COPY ({rows}) TO 'people.parquet'").fetchall()
+        told.append(release(path)["tables"][0]["cohorts"])
+        shown = database.execute(
+            """
+            SELECT file.patient, file.age, file.zip, file.diagnosis, truth.age, truth.zip, truth.diagnosis
+            FROM read_csv('release.csv', all_varchar = true) AS file
+            LEFT JOIN 'people.parquet' AS truth ON file.patient = anon.pseudonym(truth.patient::VARCHAR, $key)""",
+            {"key": "the key of the pseudonyms"},
+        ).fetchall()
+        nights.append({row[0]: row[1:4] for row in shown})
+        wrong = sum(not (_is_of(*row[1:3], *row[4:6]) and row[3] == row[6]) for row in shown)
+        assert wrong == told[-1]["stale"]
+    assert told[-1]["coarser"] > 20
+    assert told[-1]["waiting"] < 150
+    lists: dict[tuple, list[str]] = {}
+    for one in sorted(set().union(*nights)):
+        lists.setdefault(tuple(night[one][:2] if one in night else None for night in nights), []).append(one)
+    assert min(map(len, lists.values())) >= 5
+    for people in lists.values():
+        for night in nights:
+            assert people[0] not in night or len({night[one][2] for one in people}) >= 2
+
+
+def _is_of(age_label: str | None, zip_label: str | None, age: int | None, zip_code: str | None) -> bool:
+    """Tell whether labels are true of a person."""
+    if age is None or zip_code is None:
+        return False
+    if zip_label is not None and not zip_code.startswith(zip_label.rstrip("*")):
+        return False
+    if age_label is None:
+        return True
+    if age_label.startswith(("<", ">=")):
+        return age < float(age_label[1:]) if age_label[0] == "<" else age >= float(age_label[2:])
+    low, _, high = age_label.strip("[)").partition(", ")
+    return float(low) <= age < float(high) if high else age == float(low)

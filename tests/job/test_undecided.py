@@ -97,6 +97,9 @@ def test_a_hierarchy_of_another_column_is_refused(folder: Path) -> None:
         release(path, dry_run=True)
     (folder / "levels.csv").write_text("sex,any\nm,*\nf,*\n")
     assert release(path, dry_run=True)["outcome"] == "dry run"
+    path.write_text(path.read_text().replace('"levels.csv"', '["levels.csv", "others.csv"]'))
+    with pytest.raises(PolicyError, match=r"line 2: hierarchies.sex must be one file for generalize; a list is for"):
+        release(path, dry_run=True)
 
 
 def test_a_query_may_end_in_a_comment(folder: Path) -> None:

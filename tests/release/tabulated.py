@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 from scipy.optimize import linprog
@@ -55,14 +56,19 @@ def derivable_by_rank(matrix: np.ndarray, hidden: np.ndarray) -> np.ndarray:
     return found
 
 
-def interval_by_program(matrix: np.ndarray, value: np.ndarray, hidden: np.ndarray, cell: int) -> tuple[float, float]:
-    """Return the smallest and the largest value of a hidden cell, by a linear program each, over counts."""
+def interval_by_program(
+    matrix: np.ndarray, value: np.ndarray, hidden: np.ndarray, cell: int, least: float = 0
+) -> tuple[float, float]:
+    """Return the smallest and the largest value of a hidden cell, by a linear program each.
+
+    Everybody knows that no hidden cell is below `least`.
+    """
     part, place = matrix[:, hidden], int(np.flatnonzero(np.flatnonzero(hidden) == cell)[0])
     ends = []
     for sign in (1, -1):
         cost = np.zeros(part.shape[1])
         cost[place] = sign
-        solved = linprog(cost, A_eq=part, b_eq=part @ value[hidden], bounds=(0, None))
+        solved = linprog(cost, A_eq=part, b_eq=part @ value[hidden], bounds=(least, None))
         assert solved.status in (0, 3)
         ends.append(sign * solved.fun if solved.status == 0 else np.inf)
     return ends[0], ends[1]
@@ -71,3 +77,29 @@ def interval_by_program(matrix: np.ndarray, value: np.ndarray, hidden: np.ndarra
 def relation_matrix(cells: Cells) -> np.ndarray:
     """Return the relations of a table as a plain matrix."""
     return np.asarray(relations_of(cells).matrix.todense())
+
+
+def derivable_by_fractions(matrix: np.ndarray, hidden: np.ndarray) -> np.ndarray:
+    """Tell which hidden cells follow from the others, by elimination without rounding.
+
+    In reduced echelon form a cell follows if its row has no other entry.
+    """
+    rows = [[Fraction(int(entry)) for entry in row] for row in matrix[:, hidden]]
+    pivots: list[int] = []
+    for column in range(int(hidden.sum())):
+        found = next((place for place in range(len(pivots), len(rows)) if rows[place][column]), None)
+        if found is None:
+            continue
+        own = len(pivots)
+        rows[own], rows[found] = rows[found], rows[own]
+        rows[own] = [entry / rows[own][column] for entry in rows[own]]
+        for place, row in enumerate(rows):
+            if place != own and row[column]:
+                rows[place] = [entry - row[column] * pivot for entry, pivot in zip(row, rows[own], strict=True)]
+        pivots.append(column)
+    follows = np.zeros(int(hidden.sum()), dtype=bool)
+    for row, column in zip(rows, pivots, strict=False):
+        follows[column] = sum(map(bool, row)) == 1
+    of_cells = np.zeros(len(hidden), dtype=bool)
+    of_cells[hidden] = follows
+    return of_cells

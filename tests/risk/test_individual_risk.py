@@ -7,6 +7,7 @@ from collections import defaultdict
 
 import duckdb
 import hypothesis.strategies as st
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -92,6 +93,31 @@ def test_rows_against_brute_force(
     overall = shared.execute(f"FROM anon.global_risk('people', {cols}, {options}) LIMIT 1").fetchall()[0]
     assert overall[1] == pytest.approx(sum(risk for _, _, risk in expected), rel=1e-5)
     assert overall[3] == pytest.approx(sum(row[3] for row in found), rel=1e-9)
+
+
+@pytest.mark.rotating
+def test_null_matches_anything_in_a_large_table(con: duckdb.DuckDBPyConnection) -> None:
+    """Tables of many classes are joined by a few columns first, and what these find is compared in full."""
+    rng = np.random.default_rng(5)
+    rows, widths = 110_000, (300, 200, 2, 3)
+    codes = np.stack([rng.integers(0, width, rows) for width in widths], axis=1)
+    codes[np.arange(0, rows, 400), rng.integers(0, 4, rows // 400)] = -1  # NULL
+    codes[::4_000, :2] = -1
+    is_open = (codes < 0).any(axis=1)
+    names = ["a", "b", "c", "d"]
+    columns = {name: pa.array(own, mask=own < 0) for name, own in zip(names, codes.T, strict=True)}
+    con.register("gaps", pa.table({"place": range(rows)} | columns))
+    found = con.execute(
+        f"SELECT sample_frequency FROM anon.individual_risk('gaps', {names}, nulls := 'any') ORDER BY place"
+    ).fetchnumpy()["sample_frequency"]
+    _, number, counts = np.unique(codes, axis=0, return_inverse=True, return_counts=True)
+    assert len(counts) > 2**16
+    expected = np.where(is_open, 0, counts[number.reshape(-1)])
+    for own in np.flatnonzero(is_open):
+        matches = ((codes == codes[own]) | (codes < 0) | (codes[own] < 0)).all(axis=1)
+        expected[own] = matches.sum()
+        expected[matches & ~is_open] += 1
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.rotating

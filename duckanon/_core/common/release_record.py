@@ -122,6 +122,9 @@ class CellsEntry(TypedDict):
     narrowest_interval: float | None  # of the values that a hidden cell may have; None: not computed
     median_interval: float | None
     max_deviation: int | None  # of a shown number from the true one
+    # by column and hierarchy, the groups of each value, by the places of their labels among those of the file in
+    # ascending order; -1: the group of all values
+    hierarchies: NotRequired[dict[str, list[str]]]
 
 
 class TableEntry(TypedDict):

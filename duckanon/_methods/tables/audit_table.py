@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,15 +44,10 @@ def audit_table(
     if original is None:
         cells = read_labels(table, tables, hierarchies)
     else:
-        cells = read_cells(
-            original,
-            tables=tables,
-            measure=measure,
-            person=person,
-            hierarchies=hierarchies,
-            largest=rule.largest,
-            with_empty=False,
-        )
+        read = partial(read_cells, original, tables=tables, measure=measure, person=person, hierarchies=hierarchies)
+        cells = read(largest=rule.largest, with_empty=False)
+        if (locate(cells, table, "published") < 0).any():  # hidden cells may be empty ones
+            cells = read(largest=rule.largest, with_empty=True)
     place = locate(cells, table, "published")
     if (place < 0).any():
         raise ValueError(

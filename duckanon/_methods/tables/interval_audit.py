@@ -38,8 +38,13 @@ class System:
         return np.pad(of_cells, (0, len(self.value) - len(of_cells)), constant_values=of_others)
 
 
-def narrow_cells(system: System, hidden: Bools, asked: Bools, below: Floats, above: Floats) -> tuple[Ints, Ints]:
-    """Return the hidden cells that cannot be smaller by `below`, and those that cannot be larger by `above`."""
+def narrow_cells(
+    system: System, hidden: Bools, asked: Bools, below: Floats, above: Floats, *, one_by_one: bool = True
+) -> tuple[Ints, Ints]:
+    """Return the hidden cells that cannot be smaller by `below`, and those that cannot be larger by `above`.
+
+    Without `one_by_one` some cells may be among them that can: nobody asked for them alone, which takes long.
+    """
     hidden, asked = system.padded(hidden, of_others=True), system.padded(asked, of_others=False)
     below, above = (np.pad(need, (0, len(system.value) - len(need))) for need in (below, above))
     asked &= below + above > 0
@@ -57,7 +62,7 @@ def narrow_cells(system: System, hidden: Bools, asked: Bools, below: Floats, abo
             if direction < 0:
                 reached = np.maximum(reached, least[places])
             program = _Program(of_batch, value, least, places, reached, direction)
-            failed[direction].append(cells[places[program.unreached(block[places])]])
+            failed[direction].append(cells[places[program.unreached(block[places], one_by_one)]])
     return np.sort(np.concatenate(failed[-1])), np.sort(np.concatenate(failed[1]))
 
 
@@ -120,14 +125,14 @@ class _Program:
         self.bounds = np.column_stack([np.append(least, beyond[0]), np.append(upper, beyond[1])])
         self.tolerance = 1e-7 * np.maximum(1, np.abs(value[places]))
 
-    def unreached(self, block: Ints) -> Bools:
+    def unreached(self, block: Ints, one_by_one: bool) -> Bools:
         """Tell which cells cannot reach what they need; cells of different blocks do not depend on each other.
 
         As long as a block makes progress all its open cells are asked for at once, then one after the other.
         """
         is_single, was_asked = np.zeros(int(block.max(initial=0)) + 1, dtype=bool), np.zeros(len(block), dtype=bool)
         while True:
-            is_open = ~self._is_reached() & ~(was_asked & is_single[block])
+            is_open = ~self._is_reached() & ~((was_asked | (not one_by_one)) & is_single[block])
             if not is_open.any():
                 return ~self._is_reached()
             asked = is_open & ~is_single[block]

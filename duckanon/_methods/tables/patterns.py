@@ -68,6 +68,11 @@ class Before:
         change = np.abs(cells.sums.people - self.people)
         return ~self.is_known(cells) & ~np.isnan(self.value) & ~(change >= k)
 
+    def people_changed_by_few(self, cells: Cells, k: int) -> Bools:
+        """Tell which cells have other people than before, but fewer than k more or less."""
+        change = np.abs(cells.sums.people - self.people)
+        return np.asarray((change > 0) & (change < k))
+
 
 @dataclass(frozen=True)
 class Pattern:
@@ -78,15 +83,19 @@ class Pattern:
     faults: Faults
 
 
-def system_of(cells: Cells, relations: Relations) -> System:
+def system_of(cells: Cells, relations: Relations, *, protects_zeros: bool = False) -> System:
     """Return the numbers that the cells show.
 
+    Empty cells are not returned unless they are protected: everybody knows that somebody is in each hidden cell, but
+    not in which cells of the table that covers linked ones.
     Where people are in several parts of a group, the group has fewer people than its parts together: by how many is one
     more number that nobody knows. Everybody knows, however, along which columns a person is in one part only.
     """
     value, matrix = cells.value, relations.matrix
     spread = 3 * cells.sums.largest.sum(axis=1)  # without a sign nobody knows an end: one that is far enough away
     least = np.zeros(len(cells)) if cells.is_nonnegative else value - spread
+    if cells.counts_people and not protects_zeros and cells.is_shown.all():
+        least = _fewest(relations, ~cells.is_empty, of_parts=not cells.overlaps)
     if cells.counts_people and cells.overlaps:
         excess = matrix @ value
         rows = np.flatnonzero(np.isin(relations.dimension, relations.dimension[excess > 0]))
@@ -94,6 +103,18 @@ def system_of(cells: Cells, relations: Relations) -> System:
         matrix = sparse.hstack([matrix, sparse.csr_matrix(entries, shape=(relations.count, len(rows)))], format="csr")
         value, least = np.append(value, excess[rows]), np.append(least, np.zeros(len(rows)))
     return System(matrix, value, least)
+
+
+def _fewest(relations: Relations, has_people: Bools, *, of_parts: bool) -> Floats:
+    """Return how many people each cell has at least if some have one; with `of_parts`, as many as its parts."""
+    fewest = has_people.astype(np.float64)
+    part, group = ~relations.is_group, np.flatnonzero(relations.is_group)
+    while of_parts:
+        before, parts = fewest.copy(), relations.per_relation(np.where(part, fewest[relations.cell], 0))
+        np.maximum.at(fewest, relations.cell[group], parts[relations.relation[group]])
+        if (fewest == before).all():
+            break
+    return fewest
 
 
 def hide_cells(cells: Cells, rule: CellRule, *, protects_zeros: bool = False, before: Before | None = None) -> Pattern:
@@ -111,44 +132,68 @@ def hide_cells(cells: Cells, rule: CellRule, *, protects_zeros: bool = False, be
     primary = primary.uncertain_where(cells.is_shown)
     costs = cell_costs(cells, known, protects_zeros=protects_zeros)
     hidden = hide_groups(cells, relations, primary.cells | (~cells.is_shown & ~known), rule, costs)
-    system = system_of(cells, relations)
+    system, asked = system_of(cells, relations, protects_zeros=protects_zeros), primary.cells
     for round_ in range(ROUNDS):
-        audit, faults = audited(cells, relations, system, hidden, primary, rule, seed=round_)
+        audit, faults = audited(cells, relations, system, hidden, primary, rule, asked, seed=round_)
         if len(faults.cells) == 0:
             break
+        asked = np.isin(np.arange(len(cells)), faults.narrow)  # no interval becomes narrower by what is hidden next
         hidden = _repaired(cells, relations, system, hidden, primary, costs, audit, faults, round_)
         hidden = hide_groups(cells, relations, hidden, rule, costs)
     return Pattern(hidden | unsafe, primary.cells, faults)
 
 
-def shows_people(cells: Cells, hidden: Bools, rule: CellRule) -> bool:
-    """Tell whether the numbers of people beside sums may be shown: those of small cells must not be known closely.
+def hide_people(cells: Cells, hidden: Bools, rule: CellRule, before: Before | None = None) -> Bools:
+    """Choose the cells whose numbers of people stay hidden beside sums: those without a sum, and more where needed.
 
-    They do not follow exactly, since they are hidden where the sums are; that they are no fewer than zero may tell.
+    The people of a small cell do not follow exactly where its sum does not, but margins may leave a narrow interval.
+    Every cell, where hiding more does not help.
     """
-    counts = replace(cells, counts_people=True)
-    few = primary_cells(counts, CellRule(rule.k)).uncertain_where(cells.is_shown)
-    system = system_of(counts, relations_of(cells))
-    return not any(len(found) for found in narrow_cells(system, hidden, few.cells & hidden, few.below, few.above))
+    counts, relations = replace(cells, counts_people=True), relations_of(cells)
+    few, known = primary_cells(counts, CellRule(rule.k)), np.zeros(len(cells), dtype=bool)
+    if before is not None:
+        known = before.people == cells.sums.people
+        few = few.extended(before.people_changed_by_few(cells, rule.k), rule).without(known)
+    few = few.uncertain_where(cells.is_shown)
+    costs, system = cell_costs(counts, known), system_of(counts, relations)
+    hidden = hide_groups(counts, relations, (hidden | few.cells) & ~known, CellRule(rule.k), costs)
+    asked, unaudited = few.cells, ExactAudit(np.zeros_like(hidden), np.full(len(cells), -1))
+    nothing = np.zeros(0, dtype=np.int64)
+    for round_ in range(ROUNDS):
+        is_few = int(asked.sum()) <= FEW_FAILING
+        ends = narrow_cells(system, hidden, asked, few.below, few.above, one_by_one=is_few)
+        faults = Faults(nothing, nothing, *ends, unions=0, interval_checked=True)
+        if len(faults.cells) == 0:
+            return hidden
+        asked = np.isin(np.arange(len(cells)), faults.cells)
+        hidden = _repaired(counts, relations, system, hidden, few, costs, unaudited, faults, round_)
+        hidden = hide_groups(counts, relations, hidden, CellRule(rule.k), costs)
+    return np.ones(len(cells), dtype=bool)
 
 
 def audited(
-    cells: Cells, relations: Relations, system: System, hidden: Bools, primary: Primary, rule: CellRule, *, seed: int
+    cells: Cells,
+    relations: Relations,
+    system: System,
+    hidden: Bools,
+    primary: Primary,
+    rule: CellRule,
+    asked: Bools,
+    *,
+    seed: int,
 ) -> tuple[ExactAudit, Faults]:
-    """Look for every kind of fault."""
+    """Look for every kind of fault, and for narrow intervals among the cells that are asked for."""
     has_owners = not cells.counts_people
     audit = exact_audit(relations.matrix, hidden, seed, with_classes=has_owners)
     is_checked = int(hidden.sum()) <= MOST_HIDDEN_FOR_INTERVALS
     nothing = np.zeros(0, dtype=np.int64)
-    ends = (
-        narrow_cells(system, hidden, primary.cells, primary.below, primary.above) if is_checked else (nothing, nothing)
-    )
+    ends = narrow_cells(system, hidden, asked, primary.below, primary.above) if is_checked else (nothing, nothing)
     faults = Faults(
         derivable=np.flatnonzero(audit.is_derivable & primary.cells),
         known_to_owners=known_to_owners(cells, audit, primary.cells) if has_owners else nothing,
         too_low=ends[0],
         too_high=ends[1],
-        unions=int(unsafe_unions(cells, relations, hidden, rule).sum()),
+        unions=int(unsafe_unions(cells, relations, hidden & ~audit.is_derivable, rule).sum()),
         interval_checked=is_checked,
     )
     return audit, faults
@@ -182,6 +227,7 @@ def _repaired(
         flow.move(cell, max(primary.above[cell], 1e-3 * abs(system.value[cell]), 1.0), known)
     for cell in np.union1d(faults.derivable, faults.too_high).tolist():
         flow.move(cell, max(primary.above[cell], 1e-3 * abs(system.value[cell]), 1.0))
+    down = np.minimum(primary.below, system.value[: len(cells)] - system.least[: len(cells)])
     for cell in faults.too_low.tolist():
-        flow.move(cell, -primary.below[cell])
+        flow.move(cell, -down[cell])
     return flow.hidden[: len(cells)]

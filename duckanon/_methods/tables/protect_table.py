@@ -11,7 +11,7 @@ import pyarrow as pa
 from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._methods.tables.cell_key import perturbed, widest_noise
 from duckanon._methods.tables.cells import Cells
-from duckanon._methods.tables.patterns import Before, Pattern, hide_cells, shows_people
+from duckanon._methods.tables.patterns import Before, Pattern, hide_cells, hide_people
 from duckanon._methods.tables.primary import CellRule
 from duckanon._methods.tables.rounding import round_cells
 from duckanon._methods.tables.source import labels_of, locate, read_cells
@@ -60,9 +60,10 @@ def protect_table(
     _refuse_too_many(cells, pattern, max_suppressed_fraction)
     rows = np.flatnonzero(cells.is_shown)
     hidden, checked = pattern.withheld[rows], pattern.faults.interval_checked
-    people = pa.array(cells.sums.people[rows], mask=hidden)
-    if measure is not None and checked and not shows_people(cells, pattern.withheld | ~cells.is_shown, rule):
-        people = pa.nulls(len(rows), pa.int64())
+    without_people = hidden
+    if measure is not None and checked:
+        without_people = hidden | hide_people(cells, pattern.withheld | ~cells.is_shown, rule, before)[rows]
+    people = pa.array(cells.sums.people[rows], mask=without_people)
     return _table(cells, rows, people, cells.value[rows], 0, hidden, interval_checked=checked)
 
 

@@ -15,6 +15,9 @@ from duckanon._methods.tables.suppression import Costs
 MOST_MOVED = 1e4
 """How far another cell may move, in units of what the cell that is protected moves."""
 
+UNSIMPLIFIED = {"presolve": False}
+"""For programs whose solution changes few cells: of 33,690 columns the solver took .1 seconds, and .4 with presolve."""
+
 MOST_MATES = 50
 """Hidden neighbours of a cell whose relations get a further hidden cell too."""
 
@@ -62,8 +65,8 @@ def surround(relations: Relations, hidden: Bools, failing: Ints, costs: Costs) -
 class Flow:
     """The cheapest change of a table that moves one cell: what it changes has to be hidden.
 
-    Cells that are hidden and the neighbours of the cell are tried first, which takes a twentieth of the time that all
-    cells of the table take.
+    Hidden cells and the neighbours of the cell are tried first, then their neighbours, which takes a tenth of the time
+    that all cells of the table take.
     """
 
     def __init__(self, system: System, relations: Relations, costs: Costs, hidden: Bools) -> None:
@@ -78,16 +81,27 @@ class Flow:
         may_move = ~self.is_fixed
         if unmoved is not None:
             may_move[unmoved] = False
-        near = self.hidden.copy()
-        for relation in self.relations.of_cell(cell).tolist():
-            near[self.relations.members(relation)] = True
-        for allowed in (near & may_move, may_move):
-            places = np.flatnonzero(allowed)
-            change = self._cheapest(places, int(np.searchsorted(places, cell)), distance)
-            if change is not None:
-                self.hidden[places[np.abs(change) > 1e-6]] = True
+        near, reached = self.hidden.copy(), np.array([cell])
+        for _ in range(2):
+            reached = self._neighbours(reached)
+            near[reached] = True
+            if self._move_some(near & may_move, cell, distance):
                 return True
-        return False
+        return self._move_some(may_move, cell, distance)
+
+    def _move_some(self, may_move: Bools, cell: int, distance: float) -> bool:
+        """Hide what lets a cell move by a distance if only some cells may; tell whether that is possible."""
+        places = np.flatnonzero(may_move)
+        change = self._cheapest(places, int(np.searchsorted(places, cell)), distance)
+        if change is None:
+            return False
+        self.hidden[places[np.abs(change) > 1e-6]] = True
+        return True
+
+    def _neighbours(self, cells: Ints) -> Ints:
+        """Return all cells that are in a relation with one of some cells."""
+        relations = np.unique(np.concatenate([self.relations.of_cell(one) for one in cells.tolist()]))
+        return np.unique(np.concatenate([self.relations.members(one) for one in relations.tolist()]))
 
     def _cheapest(self, places: Ints, cell: int, distance: float) -> Floats | None:
         """Return the cheapest change of some cells, in units of the distance; None where there is none.
@@ -101,5 +115,7 @@ class Flow:
         ends[cell], ends[cell + count] = max(step, 0), max(-step, 0)
         cost = np.where(self.hidden[places], 1e-6, self.weight[places])
         both_ways, none = sparse.hstack([matrix, -matrix], format="csc"), np.zeros(matrix.shape[0])
-        solved = linprog(np.append(cost, cost), A_eq=both_ways, b_eq=none, bounds=ends, method="highs-ds")
+        solved = linprog(
+            *(np.append(cost, cost), None, None, both_ways, none, ends), method="highs-ds", options=UNSIMPLIFIED
+        )
         return solved.x[:count] - solved.x[count:] if solved.status == 0 else None
