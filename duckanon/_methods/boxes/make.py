@@ -21,7 +21,7 @@ from duckanon._core.common.people import refuse_too_few
 from duckanon._core.common.rules import Flag, Number, OneOf
 from duckanon._core.numbers.parts import Parts, column_parts, parts_of_part
 from duckanon._core.numbers.support import Support, column_support
-from duckanon._methods.boxes import checks, exchange
+from duckanon._methods.boxes import checks
 from duckanon._methods.boxes.nodes import Leaves, Points, value_order
 from duckanon._methods.boxes.portfolio import leaves_of
 from duckanon._methods.boxes.result import KINDS, Boxes
@@ -127,14 +127,10 @@ def make_boxes(
         deadline = math.inf if seconds is None else time.monotonic() + seconds / len(ways)
         share = _shared(report, way, len(ways))
         if shaping:
-            batches = [list(leaves_of(way_points, rules, is_thorough, deadline, share, strata_in_order))]
+            batches = list(leaves_of(way_points, rules, is_thorough, deadline, share, strata_in_order))
         else:
-            batches = [_one_box_each(records, strata_in_order)]
-        if shaping and kind == "parts" and l == 1 and people is None and records <= exchange.MOST:
-            if is_thorough:  # a better tree may exchange less
-                batches.append(list(leaves_of(way_points, rules, False, deadline, share, strata_in_order)))
-            batches = [[exchange.exchanged_leaves(points, made, k, strata_in_order)] for made in batches]
-        tried += [_numbered(ordered, order, shaping, made, sensitivity, parts) for made in batches]
+            batches = _one_box_each(records, strata_in_order)
+        tried.append(_numbered(ordered, order, shaping, batches, sensitivity, parts))
     boxes = min(tried, key=lambda made: made.uncertainty(kind)) if len(tried) > 1 else tried[0]
     checks.promise(boxes, data, k, l, distances, people, strata)
     return boxes

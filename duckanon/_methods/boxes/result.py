@@ -21,9 +21,7 @@ class Boxes:
     box: Ints  # the number of each record's box, from 0
     counts: Ints  # of the records of each box
     bounds: tuple[Floats, Floats]  # the smallest and the largest value of the records
-    # which tile the space between the data's extremes, with cuts midway between neighbours; the bounds, once records
-    # were exchanged
-    cell: tuple[Floats, Floats]
+    cell: tuple[Floats, Floats]  # which tile the space between the data's extremes: cuts lie midway between neighbours
     sensitivities: Sensitivities  # what shaped the boxes
     parts: tuple[Floats, Floats] | None = None  # of the parts of columns that a box is made of, if it is made of them
     open_ends: tuple[Bools, Bools] | None = None  # which of these are of an outermost part, far beyond the rest
