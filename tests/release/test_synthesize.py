@@ -278,9 +278,9 @@ def noisy_copy(table: pa.Table, seed: int) -> pa.Table:
 
 @pytest.mark.rotating
 def test_an_isolated_person_is_found_in_noisy_copies_and_hardly_in_new_records() -> None:
-    """Of 24 pairs, the standard error of a guess is .10: copies are found, new records within two of it."""
+    """Copies are found, new records hardly: .63 to .68 of 216 pairs, of 72 within a standard error of .06."""
     assert membership_advantage(noisy_copy, 24) > 0.9
-    assert membership_advantage(lambda table, seed: released(table, seed=seed), 24) <= 0.7
+    assert membership_advantage(lambda table, seed: released(table, seed=seed), 72) <= 0.75
 
 
 def test_who_knows_everybody_but_one_does_not_count_the_last_one() -> None:
@@ -350,10 +350,10 @@ def test_limits_are_drawn_so_that_one_person_more_seldom_decides() -> None:
     """A category of k people, and a number of three, come out in some releases only; of one or two people never."""
     random = np.random.default_rng(1)
     reading = Reading(10, {}, None, "error", random)
-    rare = np.array([reading.is_rare(np.array([9, 10, 12, 15, 400])) for _ in range(300)]).mean(axis=0)
+    rare = np.array([reading.is_rare(np.array([9, 10, 11, 12, 400])) for _ in range(300)]).mean(axis=0)
     assert rare[0] == 1
-    assert 0.7 < rare[1] < 0.95
-    assert 0.35 < rare[2] < 0.65
+    assert 0.55 < rare[1] < 0.78
+    assert 0.2 < rare[2] < 0.45
     assert rare[3:].tolist() == [0, 0]
     assert reading.is_rare(np.array([10, 3])).tolist() == [False, True]  # or else nothing would be left
     ages = np.repeat(np.arange(60), np.tile([2, 3, 5, 8], 15))

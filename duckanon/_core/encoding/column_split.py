@@ -33,7 +33,7 @@ class Reading:
         special: The special values of columns, where they are named; None: none at all.
         categories: The numbers that are categories; None: whole ones of at most twelve values.
         nulls: ``'error'`` or ``'category'``.
-        chance: Draws, for each category, how many people more must share it than k, up to k / 2: where it is exactly k,
+        chance: Draws, for each category, how many people more must share it than k, up to k / 4: where it is exactly k,
             whether the category comes out would tell whether one of them is there. None: none.
     """
 
@@ -47,7 +47,7 @@ class Reading:
         """Tell which values too few people share; those of fewer than k only where it would be all of them."""
         is_rare = holders < self.k
         if self.chance is not None:
-            more = self.chance.integers(0, self.k // 2 + 1, len(holders))
+            more = self.chance.integers(0, self.k // 4 + 1, len(holders))
             is_rare = np.where((holders < self.k + more).all(), is_rare, holders < self.k + more)
         return np.asarray(is_rare)
 

@@ -230,7 +230,7 @@ def _unsure(numbers: SafeNumbers, people: Ints | None, chance: np.random.Generat
     values, codes = np.unique(numbers.places[numbers.is_regular], return_inverse=True)
     whose = None if people is None else people[numbers.is_regular]
     holders = people_in(codes.astype(np.int64), whose, len(values))
-    more = chance.integers(0, _MARGIN + 1 if numbers.least < numbers.k else numbers.k // 2 + 1, len(values))
+    more = chance.integers(0, _MARGIN + 1 if numbers.least < numbers.k else numbers.k // 4 + 1, len(values))
     raised = np.union1d(numbers.rare, values[holders < numbers.least + more])
     grouped = values[(holders >= numbers.k) & (holders < numbers.k + chance.integers(0, numbers.k, len(values)))]
     made = replace(numbers, rare=raised, grouped=grouped)
