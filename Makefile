@@ -39,7 +39,7 @@ test-oldest: $(OLD)/ready      ## the SQL and the bridge on the oldest supported
 test-engines: $(ENGINES)/ready ## PostgreSQL and Spark: what is rendered, read, written and released; skips what cannot be installed
 	$(ENGINES)/bin/python -m pytest -m engines tests/rendered tests/postgresql tests/spark
 
-test-browser: $(VENV)/ready    ## the report and the workbench in Debian's Chromium, which is installed where that is allowed: a minute
+test-browser: $(VENV)/ready    ## the report and the workbench in Debian's Chromium, which is installed where that is allowed: two minutes
 	@$(call install,$(VENV)/bin/python,--group browser) || true
 	@command -v chromium || command -v chromium-browser || command -v google-chrome \
 	    || { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } \
