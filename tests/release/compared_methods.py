@@ -77,11 +77,14 @@ def spectral_options(codes: list[str] | None) -> dict[str, Any]:
     return {"nulls": "category", **({"categories": codes} if codes else {})}
 
 
+_WITHOUT_CATEGORIES = ("copula_synthesize", "data_shuffle")  # they have no such option
+
+
 def by(method: str, **more: Any) -> Callable[[pa.Table, list[str] | None, int], pa.Table]:
     """Return what releases a table by a function of the package."""
 
     def release(table: pa.Table, codes: list[str] | None, seed: int) -> pa.Table:
-        options = spectral_options(codes) | more
+        options = spectral_options(None if method in _WITHOUT_CATEGORIES else codes) | more
         return getattr(spectral, method)(table, seed=seed, **options).read_all().select(table.column_names)
 
     return release
