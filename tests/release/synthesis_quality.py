@@ -10,7 +10,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +176,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1, help="of synthesize; the other methods have one")
     parser.add_argument("--paired", type=int, default=0, help="releases of the paired attack, an even number")
     parser.add_argument("--only", default="", help="surveys whose name contains one of these, with commas between")
-    parser.add_argument("--method", default="", help="methods whose name contains this")
+    parser.add_argument("--method", default="", help="methods whose name contains one of these, with commas between")
     parser.add_argument("--picture", default="", help="the file of the risk-utility map")
     given = parser.parse_args()
     print("| " + " | ".join(["survey", "release", *MEASURES]) + " |")
@@ -186,7 +186,7 @@ def main() -> None:
         if not any(part in name for part in given.only.split(",")):
             continue
         for method, release in METHODS.items():
-            if given.method not in method:
+            if not any(part in method for part in given.method.split(",")):
                 continue
             try:
                 found = [
@@ -198,10 +198,16 @@ def main() -> None:
                 print(f"| {name} | {method} | {refusal} |", flush=True)
                 continue
             means = [*np.mean(found, axis=0), *risk]
-            print(f"| {name} | {method} | " + " | ".join(f"{one:.3f}" for one in means) + " |", flush=True)
+            _print(name, method, means)
+            if len(found) > 1:
+                _print(name, f"{method}, the largest of {len(found)} seeds", [*np.max(found, axis=0), *risk])
             points += _points(name, method, means)
     if given.picture:
         draw(points, given.picture)
+
+
+def _print(survey: str, release: str, values: Sequence[float]) -> None:
+    print(f"| {survey} | {release} | " + " | ".join(f"{one:.3f}" for one in values) + " |", flush=True)
 
 
 def _measured(
