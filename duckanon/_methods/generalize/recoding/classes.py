@@ -35,6 +35,11 @@ def combine(parts: list[Ints], sizes: list[int]) -> tuple[Ints, int]:
     return key, size
 
 
+def narrow(numbers: Ints, size: int) -> Ints:
+    """Return numbers from 0 up to below `size` in as few bytes as they need; no sum or product of them is taken."""
+    return numbers.astype(np.min_scalar_type(max(size - 1, 0)))
+
+
 def classes_of(key: Ints, size: int) -> tuple[Ints, int]:
     """Return the class of each combination, given the combinations' keys below ``size``, and the number of classes.
 
@@ -131,7 +136,7 @@ class Packed:
             return [column[groups.examples] for column in self.columns]
         parts, key = [], groups.keys
         for width in reversed(self.bits):
-            parts.append(key & ((1 << width) - 1))
+            parts.append(narrow(key & ((1 << width) - 1), 1 << width))
             key = key >> width
         return parts[::-1]
 
@@ -168,7 +173,7 @@ class Occupied:
         """Take of each column the group of each combination, and what each group loses."""
         n_groups = [len(loss) for loss in losses]
         groups = Groups(*combine(parts, n_groups))
-        of_class = np.stack([part.take(groups.examples) for part in parts])
+        of_class = np.stack([part.take(groups.examples) for part in parts], dtype=np.int64)
         return cls(groups, of_class, np.stack(list(map(np.take, losses, of_class))), n_groups, rows)
 
     def changed(self, column: int, part: Ints, losses: Floats) -> Occupied:

@@ -18,6 +18,7 @@ from duckanon._methods.generalize.recoding.classes import (
     classes_of,
     combine,
     is_dense,
+    narrow,
 )
 from duckanon._methods.generalize.recoding.column_moves import Closed, State, tells_of_nobody
 from duckanon._methods.generalize.recoding.people import People
@@ -60,7 +61,9 @@ class Table:
     """The grouped table with a current state per column."""
 
     def __init__(self, entries: Entries, axes: list[Axis], weights: Floats, k: Sizes) -> None:
-        atoms = [axis.atom_of_leaf[codes] for axis, codes in zip(axes, entries.leaves, strict=True)]
+        atoms = [
+            narrow(axis.atom_of_leaf, axis.n_atoms + 1)[codes] for axis, codes in zip(axes, entries.leaves, strict=True)
+        ]
         progress.check()
         packed = Packed.of(atoms, [axis.n_atoms + 1 for axis in axes])
         combinations = Groups(packed.key, packed.size)
@@ -75,7 +78,7 @@ class Table:
             self.sizes = self.people.settled
         self.sensitive = entries.sensitive and entries.sensitive.merged(combinations.of_entry, len(combinations.keys))
         self.of_entry = combinations.of_entry
-        self.atoms = packed.parts(combinations)
+        self.atoms = packed.parts(combinations)  # as narrow as they can be: a gigabyte in a table of a million rows
         self._weights = self.counts.astype(np.float64)
         self._rows = self._weights if self.counts.all() else None
         self.axes, self.weights, self.k, self.promised_k = axes, weights, k.sought, k.promised
@@ -99,7 +102,10 @@ class Table:
     @property
     def entries(self) -> Entries:
         """The table's combinations, for a table with coarser atoms: any leaf of an atom stands for all of them."""
-        leaves = [axis.leaf_of_atom[atoms] for axis, atoms in zip(self.axes, self.atoms, strict=True)]
+        leaves = [
+            narrow(axis.leaf_of_atom, len(axis.atom_of_leaf))[atoms]
+            for axis, atoms in zip(self.axes, self.atoms, strict=True)
+        ]
         sizes = None if self.sizes is self.counts or self.people is not None else np.asarray(self.sizes, np.int64)
         return Entries(leaves, self.counts, sizes, self.people, self.sensitive)
 
@@ -115,7 +121,7 @@ class Table:
         group, loss = self.axes[column].groups(state)
         self.states[column] = state
         self.groups[column] = group, loss
-        self.part[column] = group[self.atoms[column]]
+        self.part[column] = narrow(group, len(loss))[self.atoms[column]]
         self.group_loss[column] = self.weights[column] * loss
 
     def set_states(self, states: list[State]) -> None:
@@ -145,7 +151,7 @@ class Table:
         common = self._marginals[column], price, base, self.k, weight, axis.n_atoms, axis.has_null
         atoms = axis.n_atoms + axis.has_null
         if axis.has_nodes and self.sizes is self.counts and is_dense(len(loss) * atoms, len(self.counts)):
-            key = self.atoms[column] * len(loss)
+            key = self.atoms[column] * np.int64(len(loss))
             key += others.of_entry.take(occupied.of_combination)
             cells = weighted_count(key, self._weights, len(loss) * atoms).reshape(atoms, len(loss))
             return Cells(*common, cells)
