@@ -67,7 +67,8 @@ class SequenceSynthesis(NamedTuple):
                 column = with_digits(number_parts(one.name, cleaned(one.array), people, reading, np.zeros(0)))
             numbers = None
             if column.regular is not None:
-                numbers = with_usual(SafeNumbers.of(column, people, reading.k, reading.chance), column, people)
+                chance = None if one.name in (order, *dates) else reading.chance
+                numbers = with_usual(SafeNumbers.of(column, people, reading.k, chance), column, people)
             whole[one.name] = WholeColumn(column, people, numbers)
         return cls(whole, [Scheme.of(one.column) for one in whole.values()], personal, ordering, reading, drawing)
 
