@@ -228,18 +228,18 @@ def _measured(
 
 
 def _points(survey: str, method: str, means: list[float]) -> list[dict[str, Any]]:
-    """Give the rows that `duckanon.plot.risk_utility` draws: the paired attack, and the AUC against other people."""
+    """Give the rows that `duckanon.plot.risk_utility` draws: how far the paired attack and the AUC are above chance."""
     of = dict(zip(MEASURES, means, strict=True))
     shown = {"survey": survey, "release": method}
     return [
         {
             **shown,
             "kind": "privacy",
-            "measure": "win rate of the nearest row",
-            "value": of["nearest"],
+            "measure": "win rate of the nearest row, above .5",
+            "value": of["nearest"] - 0.5,
             "pass": not of["few"],
         },
-        {**shown, "kind": "utility", "measure": "AUC against other people", "value": of["AUC"], "pass": None},
+        {**shown, "kind": "utility", "measure": "AUC, above .5", "value": of["AUC"] - 0.5, "pass": None},
     ]
 
 
