@@ -45,7 +45,8 @@ WITH _match_grouped AS NOT MATERIALIZED (
     SELECT own.pattern AS own_pattern, other.pattern AS other_pattern,
            list_filter(other.missing, lambda place: NOT list_contains(own.missing, place)) AS own_extra,
            list_filter(own.missing, lambda place: NOT list_contains(other.missing, place)) AS other_extra,
-           hash(other.pattern, other_extra) AS compared, list_sort(list_concat(own.missing, own_extra)) AS missing,
+           hash(other.pattern, other_extra) AS compared,
+           list_sort(list_concat(own.missing, own_extra), 'ASC', 'NULLS LAST') AS missing,
            own.open_classes AS own_classes, other.open_classes AS other_classes
     FROM _match_patterns AS own JOIN _match_patterns AS other ON own.pattern <> other.pattern
 ), _match_tried AS MATERIALIZED (
