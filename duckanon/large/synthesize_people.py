@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 
 from duckanon._bridge import sql
@@ -29,6 +30,7 @@ def people_with_rows(
     counted: Sequence[Counted],
     columns: Sequence[tuple[ColumnParts, Ints | None]],
     given: Options,
+    random: np.random.Generator,
 ) -> SequenceSynthesis | None:
     """Return what people are drawn with; None where fewer than k have several rows, and rows are drawn one by one."""
     if what.person is None:
@@ -48,7 +50,7 @@ def people_with_rows(
     personal = [name for name, count in zip(names, exceptions, strict=True) if count < FEWEST]
     schema = pa.schema([(one.name, one.array.type) for one in counted])
     ordering = ordering_columns(schema.empty_table(), personal, given["order_by"])
-    reading = Reading(k, special_choices(given["special"], names), None, given["nulls"])
+    reading = Reading(k, special_choices(given["special"], names), None, given["nulls"], random)
     drawing = Drawing(given["leaf"], None, given["keep_out"], given["derived"])
     return SequenceSynthesis.of(counted, columns, schema, personal, ordering, reading, drawing)
 

@@ -73,8 +73,8 @@ def synthesize(
         counted = counted_columns(work, what, k)
         fewest = fewest_people(k, given["leaf"], given["keep_out"])
         rows = _rows(work, what, fewest)
-        whole = _whole(counted, given)
-        people = people_with_rows(work, what, counted, whole.columns, given)
+        whole = _whole(counted, given, random)
+        people = people_with_rows(work, what, counted, whole.columns, given, random)
         del counted
         bytes_of_row = (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names)) * (1 if people is None else BESIDE)
         part_rows = max(1, work.memory.part // bytes_of_row)
@@ -122,14 +122,15 @@ class _Whole(NamedTuple):
     counts: list[Ints]
 
 
-def _whole(counted: Sequence[Counted], given: Options) -> _Whole:
+def _whole(counted: Sequence[Counted], given: Options, random: np.random.Generator) -> _Whole:
     """Decide over the whole table what is a choice and what is releasable."""
     names = [one.name for one in counted]
     if given["categories"] is None:
         categories = few_valued_columns(counted, given["k"])
     else:
         categories = known_columns("categories", given["categories"], names)
-    split = split_whole(counted, given["k"], special_choices(given["special"], names), categories, given["nulls"])
+    special = special_choices(given["special"], names)
+    split = split_whole(counted, given["k"], special, categories, given["nulls"], random)
     columns = [(with_digits(column), people) for column, people in split]
     schemes = [Scheme.of(column) for column, _ in columns]
     counts = [choice_counts(scheme, one) for scheme, one in zip(schemes, counted, strict=True)]

@@ -34,7 +34,9 @@ WITH _duckanon_by_rows AS (
     FROM _duckanon_values
 ), _duckanon_records AS (
     SELECT _duckanon_key AS class, _duckanon_rows AS row_count, NULL::DOUBLE AS stands_for,
-           [UNPACK(COLUMNS(lambda named: named NOT IN ('_duckanon_key', '_duckanon_rows')))] AS codes
+           [UNPACK(COLUMNS(* EXCLUDE (_duckanon_key, _duckanon_rows)))] AS codes,
+           [UNPACK(hash(hash(COLUMNS(* EXCLUDE (_duckanon_key, _duckanon_rows)),
+                             alias(COLUMNS(* EXCLUDE (_duckanon_key, _duckanon_rows))))))] AS places
     FROM _duckanon_coded
 ), _duckanon_by_matches AS (
     SELECT COLUMNS(cols), _duckanon_size, _duckanon_rows, NULL::UBIGINT AS _duckanon_anyone

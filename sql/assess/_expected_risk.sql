@@ -7,15 +7,12 @@
 --                              is computed by Simpson's rule, with v = (exp(u) - 1) / c and u = ln(1/p) t^3
 --     others                   p / f times the sum over j of (1 - p)^j / C(f + j, j), cut where it has thirteen digits
 CREATE OR REPLACE MACRO anon._expected_risk(size, p) AS
-    CASE WHEN p < 0.5 AND size < 6
+    CASE WHEN p < 0.5 AND size < 6 AND size <> floor(size)
               THEN pow(p / (p - 1), floor(size) - 1) * p / (1 - p) * -ln(p)
-                   * CASE WHEN size = floor(size) THEN 1
-                          ELSE list_sum(list_transform(range(257), lambda place:
-                                   CASE WHEN place IN (0, 256) THEN 1 WHEN place % 2 = 1 THEN 4 ELSE 2 END
-                                   * pow(place / 256, 2) * pow((exp(-ln(p) * pow(place / 256, 3)) - 1) * p / (1 - p),
-                                                               size - floor(size)))) / 256 END
+                   * list_sum(list_transform(range(257), lambda place:
+                         CASE WHEN place IN (0, 256) THEN 1 WHEN place % 2 = 1 THEN 4 ELSE 2 END
+                         * pow(place / 256, 2)
+                         * pow((exp(-ln(p) * pow(place / 256, 3)) - 1) * p / (1 - p), size - floor(size)))) / 256
                    - coalesce(list_sum(list_transform(range(1, CAST(floor(size) AS BIGINT)), lambda step:
                          pow(p / (p - 1), floor(size) - step) / (step + size - floor(size)))), 0)
-         ELSE p / size * list_sum(list_transform(range(least(400, greatest(24, CAST(2400 / size AS BIGINT)))),
-                  lambda unseen:
-                  pow(1 - p, unseen) * exp(lgamma(unseen + 1) + lgamma(size + 1) - lgamma(size + unseen + 1)))) END;
+         ELSE anon._expected_whole_risk(size, p) END;

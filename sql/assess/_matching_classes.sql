@@ -8,28 +8,31 @@
 -- that are NULL in neither. Codes are put together by xor, so that this is the code of all columns less that of some.
 -- There may be a hundred patterns, of which most are rare. So full classes are joined by an anchor, a few columns that
 -- many patterns have in common, and what it finds is compared in full. Anchors are as short as they may be so that they
--- find fewer candidates than there are full classes, by a sample of these; small tables need none.
+-- find fewer candidates than there are full classes, by a sample of these; small tables need none. So are pairs of
+-- patterns (anon._matching_open).
 CREATE OR REPLACE MACRO anon._matching_classes(records, alpha, are_classes) AS TABLE
 WITH _match_grouped AS NOT MATERIALIZED (
-    SELECT class, any_value(codes) AS codes, sum(row_count)::BIGINT AS row_count, fsum(stands_for) AS stands_for
+    SELECT class, any_value(codes) AS codes, any_value(places) AS places, sum(row_count)::BIGINT AS row_count,
+           fsum(stands_for) AS stands_for
     FROM query_table(records) GROUP BY class
 ), _match_classes AS NOT MATERIALIZED (
-    SELECT class, codes, row_count, stands_for
+    SELECT class, codes, places, row_count, stands_for
     FROM query_table(CASE WHEN are_classes THEN records ELSE '_match_grouped' END)
-), _match_shaped AS MATERIALIZED (                             -- hashed twice: hash(a, b) itself is a xor of hashes
-    SELECT class, row_count, stands_for,
-           list_transform(range(1, 1 + len(codes)), lambda place:
-               CASE WHEN codes[place] IS NOT NULL THEN hash(hash(codes[place], place)) END) AS places,
-           coalesce(list_aggregate(places, 'bit_xor'), 0) AS whole,
-           list_filter(range(1, len(codes) + 1), lambda place: codes[place] IS NULL) AS missing,
+), _match_shaped AS MATERIALIZED (
+    SELECT class, row_count, stands_for, places,
+           CASE WHEN list_aggregate(codes, 'count') = len(codes) THEN []
+                ELSE list_filter(range(1, len(codes) + 1), lambda place: codes[place] IS NULL) END AS missing,
+           xor(list_aggregate(places, 'bit_xor'), anon._codes_at(places, missing)) AS whole,
            hash(missing) AS pattern
     FROM _match_classes
 ), _match_open AS MATERIALIZED (
     FROM _match_shaped WHERE len(missing) > 0
 ), _match_patterns AS MATERIALIZED (
     SELECT pattern, any_value(missing) AS missing, count(*) AS open_classes FROM _match_open GROUP BY pattern
+), _match_size AS MATERIALIZED (
+    SELECT count(*)::UBIGINT AS classes FROM _match_shaped
 ), _match_sample AS MATERIALIZED (
-    SELECT places FROM _match_shaped, (SELECT count(*)::UBIGINT AS classes FROM _match_shaped)
+    SELECT places FROM _match_shaped, _match_size
     WHERE len(missing) = 0 AND classes >= 65536 AND class % (classes // 1024::UBIGINT) = 0
 ), _match_ranked AS (                                           -- the columns that tell most classes apart come first
     SELECT list(place ORDER BY alike ASC NULLS LAST, place ASC NULLS LAST) AS ranked
@@ -38,58 +41,53 @@ WITH _match_grouped AS NOT MATERIALIZED (
                 FROM (SELECT unnest(range(1, 1 + len(places))) AS place, unnest(places) AS code FROM _match_sample)
                 GROUP BY ALL)
           GROUP BY place)
+), _match_pairs AS MATERIALIZED (
+    SELECT own.pattern AS own_pattern, other.pattern AS other_pattern,
+           list_filter(other.missing, lambda place: NOT list_contains(own.missing, place)) AS own_extra,
+           list_filter(own.missing, lambda place: NOT list_contains(other.missing, place)) AS other_extra,
+           hash(other.pattern, other_extra) AS compared, list_sort(list_concat(own.missing, own_extra)) AS missing,
+           own.open_classes AS own_classes, other.open_classes AS other_classes
+    FROM _match_patterns AS own JOIN _match_patterns AS other ON own.pattern <> other.pattern
 ), _match_tried AS MATERIALIZED (
-    SELECT pattern, open_classes, depth,
-           list_filter(ranked, lambda place: NOT list_contains(missing, place))[1:depth] AS anchor
-    FROM _match_patterns, _match_ranked, (SELECT unnest([1, 2, 3, 4]) AS depth)
-), _match_odds AS (                                             -- the share of pairs of classes that agree there
+    SELECT missing, depth, list_filter(ranked, lambda place: NOT list_contains(missing, place))[1:depth] AS anchor
+    FROM (SELECT missing FROM _match_patterns UNION SELECT missing FROM _match_pairs), _match_ranked,
+         (SELECT unnest([1, 2, 3, 4]) AS depth)
+    WHERE ranked IS NOT NULL
+), _match_odds AS MATERIALIZED (                                -- the share of pairs of classes that agree there
     SELECT anchor, sum(size * (size - 1)) / (sum(size) * (sum(size) - 1)) AS odds
-    FROM (SELECT anchor, anon._codes_together(places, anchor) AS code, count(*) AS size
+    FROM (SELECT anchor, anon._codes_at(places, anchor) AS code, count(*) AS size
           FROM _match_sample, (SELECT DISTINCT anchor FROM _match_tried WHERE len(anchor) = depth)
           GROUP BY ALL)
     GROUP BY anchor
 ), _match_anchored AS MATERIALIZED (                            -- without an anchor all columns of the pattern
     SELECT pattern, anchor, CASE WHEN anchor IS NULL THEN missing END AS left_out, hash(anchor, left_out) AS anchor_code
     FROM _match_patterns
-         LEFT JOIN (SELECT pattern, arg_min(anchor, depth) AS anchor FROM _match_tried JOIN _match_odds USING (anchor)
+         LEFT JOIN (SELECT pattern, arg_min(anchor, depth) AS anchor
+                    FROM _match_patterns JOIN _match_tried USING (missing) JOIN _match_odds USING (anchor)
                     WHERE open_classes * odds <= 0.0625 GROUP BY pattern) USING (pattern)
 ), _match_between AS MATERIALIZED (
     SELECT own.class, own.row_count, own.stands_for, other.class AS open_class, other.row_count AS open_rows,
            other.stands_for AS open_weight
     FROM (SELECT class, row_count, stands_for, places, whole, anchor_code,
-                 CASE WHEN anchor IS NULL THEN xor(whole, anon._codes_together(places, left_out))
-                      ELSE anon._codes_together(places, anchor) END AS shared
-          FROM _match_shaped, (SELECT DISTINCT anchor, left_out, anchor_code FROM _match_anchored)
+                 xor(anon._codes_together(places, looked_at), CASE WHEN is_anchored THEN 0 ELSE whole END) AS shared
+          FROM _match_shaped,
+               (SELECT DISTINCT coalesce(anchor, left_out) AS looked_at, anchor IS NOT NULL AS is_anchored, anchor_code
+                FROM _match_anchored)
           WHERE len(missing) = 0) AS own
          JOIN (SELECT class, row_count, stands_for, missing, whole, anchor, anchor_code,
-                      CASE WHEN anchor IS NULL THEN whole ELSE anon._codes_together(places, anchor) END AS shared
+                      CASE WHEN anchor IS NULL THEN whole ELSE anon._codes_at(places, anchor) END AS shared
                FROM _match_open JOIN _match_anchored USING (pattern)) AS other USING (anchor_code, shared)
     WHERE other.anchor IS NULL OR xor(own.whole, anon._codes_together(own.places, other.missing)) = other.whole
-), _match_pairs AS MATERIALIZED (
-    SELECT own.pattern AS own_pattern, other.pattern AS other_pattern,
-           list_filter(other.missing, lambda place: NOT list_contains(own.missing, place)) AS own_extra,
-           list_filter(own.missing, lambda place: NOT list_contains(other.missing, place)) AS other_extra,
-           hash(other.pattern, other_extra) AS compared
-    FROM _match_patterns AS own JOIN _match_patterns AS other ON own.pattern <> other.pattern
-), _match_others AS MATERIALIZED (
-    SELECT compared, xor(whole, anon._codes_together(places, other_extra)) AS shared,
-           sum(row_count::DOUBLE) AS row_count, fsum(stands_for) AS stands_for
-    FROM _match_open
-         JOIN (SELECT DISTINCT other_pattern, other_extra, compared FROM _match_pairs) ON pattern = other_pattern
-    GROUP BY ALL
 ), _match_found AS (
     SELECT class, alpha::DOUBLE * sum(open_rows) AS found, alpha::DOUBLE * fsum(open_weight) AS found_weight
     FROM _match_between GROUP BY class
     UNION ALL
     SELECT open_class, sum(row_count), fsum(stands_for) FROM _match_between GROUP BY open_class
     UNION ALL
-    SELECT class, alpha::DOUBLE * sum(others.row_count), alpha::DOUBLE * fsum(others.stands_for)
-    FROM (SELECT class, compared, xor(whole, anon._codes_together(places, own_extra)) AS shared
-          FROM _match_open JOIN _match_pairs ON pattern = own_pattern)
-         JOIN _match_others AS others USING (compared, shared)
-    GROUP BY class
+    SELECT class, alpha::DOUBLE * found, alpha::DOUBLE * found_weight
+    FROM anon._matching_open('_match_open', '_match_pairs', '_match_tried', '_match_odds', '_match_size')
 )
-SELECT class, any_value(row_count) + coalesce(sum(found), 0) AS frequency,
-       any_value(stands_for) + coalesce(fsum(found_weight), 0) AS stands_for
-FROM _match_shaped LEFT JOIN _match_found USING (class)
-GROUP BY class;
+SELECT class, row_count + coalesce(found, 0) AS frequency, stands_for + coalesce(found_weight, 0) AS stands_for
+FROM _match_shaped
+     LEFT JOIN (SELECT class, sum(found) AS found, fsum(found_weight) AS found_weight
+                FROM _match_found GROUP BY class) USING (class);

@@ -2,6 +2,7 @@
 -- names have a hash with a remainder. A column of many values takes as much memory as a GROUP BY by it; so not all are
 -- counted at once.
 --     part, parts  the remainder, and what is divided by
+--     place        of a column among those of its part
 --     before       name of a step that is done before this one begins
 CREATE OR REPLACE MACRO anon._profiled_columns(tbl, part, parts, before) AS TABLE
 WITH _duckanon_part AS NOT MATERIALIZED (           -- no column would be an error; a name with a space is nobody's
@@ -15,10 +16,7 @@ WITH _duckanon_part AS NOT MATERIALIZED (           -- no column would be an err
     FROM (SELECT [UNPACK(COLUMNS(*))] AS row_codes FROM _duckanon_codes)
 ), _duckanon_classes AS NOT MATERIALIZED (
     SELECT place, code, count(*) AS size FROM _duckanon_cells GROUP BY ALL
-), _duckanon_profile AS (
-    SELECT place, sum(size)::BIGINT AS row_count, sum(size) FILTER (code IS NULL) AS nulls,
-           count(code) AS distinct_values, max(size) FILTER (code IS NOT NULL) AS largest_class
-    FROM _duckanon_classes GROUP BY place
 )
-SELECT column_name, row_count, nulls, distinct_values, largest_class
-FROM anon._columns('_duckanon_part') JOIN _duckanon_profile USING (place);
+SELECT part AS part, place, sum(size)::BIGINT AS row_count, sum(size) FILTER (code IS NULL) AS nulls,
+       count(code) AS distinct_values, max(size) FILTER (code IS NOT NULL) AS largest_class
+FROM _duckanon_classes GROUP BY place;

@@ -18,11 +18,15 @@ WITH _duckanon_nothing AS (
     FROM anon._profiled_columns(tbl, 2, 3, '_duckanon_second')
 ), _duckanon_profile AS (
     FROM _duckanon_first UNION ALL FROM _duckanon_second UNION ALL FROM _duckanon_third
+), _duckanon_named AS (
+    SELECT column_name, column_type, place AS table_place, hash(column_name) % 3 AS part,
+           row_number() OVER (PARTITION BY hash(column_name) % 3 ORDER BY place ASC NULLS LAST) AS place
+    FROM anon._columns(anon._checked('anon.column_profile', tbl, ['*']))
 )
 SELECT column_name, column_type, anon._kind(column_type) AS kind,
        coalesce(row_count, 0)::BIGINT AS "rows", coalesce(nulls, 0)::BIGINT AS nulls,
        coalesce(distinct_values, 0) AS distinct_values, coalesce(largest_class, 0) AS largest_class
-FROM anon._columns(anon._checked('anon.column_profile', tbl, ['*'])) LEFT JOIN _duckanon_profile USING (column_name)
-ORDER BY place ASC NULLS LAST;
+FROM _duckanon_named LEFT JOIN _duckanon_profile USING (part, place)
+ORDER BY table_place ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.column_profile IS
     'One row per column: type, kind, rows, NULLs, distinct values and the size of the largest class.';

@@ -49,8 +49,10 @@ WITH _duckanon_by_rows AS (
     FROM (SELECT coalesce(sum(people), 0)::BIGINT AS everybody, coalesce(sum(row_count), 0)::BIGINT AS all_rows
           FROM _sizes)
 ), _expected_risks AS (                                 -- what is written out often has a name
-    SELECT people, row_count, 1 / size AS prosecutor, anon._expected_risk(size, sampled) AS journalist
-    FROM (SELECT people, row_count, sampled, greatest(class_size, 1) AS size FROM _universe LEFT JOIN _sizes ON true)
+    SELECT people, row_count, 1 / size AS prosecutor, anon._expected_whole_risk(size, sampled) AS journalist
+    FROM (SELECT people, row_count, greatest(class_size, 1) AS size,
+                 nullif(sum(people) OVER (), 0) / TRY_CAST(population AS DOUBLE) AS sampled
+          FROM _sizes)
 ), _expected_totals AS (
     SELECT sum(people) AS everybody, max(prosecutor) AS highest, max(journalist) AS highest_expected,
            sum(prosecutor * people) AS risk, sum(journalist * people) AS expected,
@@ -59,6 +61,11 @@ WITH _duckanon_by_rows AS (
            coalesce(sum(people) FILTER (prosecutor > threshold), 0)::BIGINT AS people_at_risk,
            coalesce(sum(people) FILTER (journalist > threshold), 0)::BIGINT AS people_expected
     FROM _expected_risks
+    HAVING CASE WHEN everybody > 0 AND TRY_CAST(population AS DOUBLE) BETWEEN everybody AND 1e308 THEN true
+                ELSE error(anon._without_people('anon.reidentification_risk', sum(row_count), everybody, person,
+                               concat('population must be NULL or at least the number of ',
+                                      CASE WHEN person IS NULL THEN 'rows, ' ELSE 'people, ' END,
+                                      CAST(everybody AS VARCHAR), '; got ', CAST(population AS VARCHAR), '.'))) END
 ), _in_number AS (
     SELECT unnest(['prosecutor', 'journalist', 'marketer']) AS attacker,
            unnest([highest, highest_expected, NULL]) AS maximum_risk,
@@ -97,11 +104,8 @@ WITH _duckanon_by_rows AS (
            coalesce(sum(people) FILTER (risk > threshold), 0)::BIGINT AS people_at_risk,
            people_at_risk / sum(people) AS fraction_at_risk
     FROM (SELECT 1 / greatest(class_size, 1) AS risk, people, row_count FROM _sizes)
-    HAVING CASE WHEN sum(people) > 0 THEN true      -- anon._checked_people, which takes a millisecond to bind
-                WHEN person IS NULL OR coalesce(sum(row_count), 0) = 0
-                     THEN error('anon.reidentification_risk: the table has no rows to look at.')
-                ELSE error('anon.reidentification_risk: person must name a column that says whose rows they are; got '
-                           || CAST(person AS VARCHAR) || ', which is NULL in every row.') END
+    HAVING CASE WHEN sum(people) > 0 THEN true
+                ELSE error(anon._without_people('anon.reidentification_risk', sum(row_count), 0, person, '')) END
 ), _in_table AS (                                       -- the marketer has the average
     SELECT attacker, CASE WHEN attacker <> 'marketer' THEN maximum_risk END AS maximum_risk, average_risk,
            CASE WHEN attacker <> 'marketer' THEN rows_at_risk END AS rows_at_risk,

@@ -29,13 +29,22 @@ WITH _risk_of_rows AS NOT MATERIALIZED (
     SELECT class, frequency::DOUBLE AS sample_frequency,
            coalesce(stands_for, frequency * people_per_record)::DOUBLE AS population_frequency
     FROM _risk_counted, _risk_universe
+), _risk_kinds AS MATERIALIZED (
+    SELECT DISTINCT sample_frequency, population_frequency,
+           CASE WHEN population_frequency > sample_frequency AND sample_frequency > 0
+                     THEN sample_frequency / population_frequency END AS sampled,
+           CASE WHEN sample_frequency > 0 THEN sample_frequency ELSE 1 END AS size
+    FROM _risk_sized
+), _risk_of_whole AS NOT MATERIALIZED (                         -- only one of them is bound
+    SELECT *, anon._expected_whole_risk(size, sampled) AS expected FROM _risk_kinds
+), _risk_of_parts AS NOT MATERIALIZED (
+    SELECT *, anon._expected_risk(size, sampled) AS expected FROM _risk_kinds
 )
 SELECT class, sample_frequency, population_frequency, risk
 FROM _risk_sized JOIN (
-    SELECT *, CASE WHEN sample_frequency = 0 THEN 1             -- nobody whose name is known
-                   WHEN population_frequency <= sample_frequency THEN 1 / sample_frequency
+    SELECT *, CASE WHEN sampled IS NULL THEN 1 / size           -- of nobody whose name is known 1
                    WHEN method = 'approximate' AND sample_frequency > 2
                         THEN sampled / (sample_frequency - 1 + sampled)
-                   ELSE anon._expected_risk(sample_frequency, sampled) END AS risk
-    FROM (SELECT DISTINCT sample_frequency, population_frequency, sample_frequency / population_frequency AS sampled
-          FROM _risk_sized)) USING (sample_frequency, population_frequency);
+                   ELSE expected END AS risk
+    FROM query_table(CASE WHEN nulls = 'any' THEN '_risk_of_parts' ELSE '_risk_of_whole' END)
+) USING (sample_frequency, population_frequency);

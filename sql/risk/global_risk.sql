@@ -33,12 +33,15 @@ WITH _duckanon_records AS NOT MATERIALIZED (
 ), _duckanon_left_out AS (
     SELECT unnest(CASE WHEN len(cols) > 1 THEN range(len(cols) + 1) ELSE [0] END) AS left_out
 ), _duckanon_moved AS MATERIALIZED (                            -- once with all columns, once without each
-    SELECT left_out, hash(left_out, xor(whole, coalesce(places[left_out], 0))) AS class, member, home, stands_for,
-           row_count,
+    SELECT left_out, hash(left_out, xor(whole, coalesce(_placed.places[left_out], 0))) AS class, member, home,
+           stands_for, row_count,
            CASE WHEN nulls = 'any'
                      THEN [hash(left_out)] || list_transform(range(1, 1 + len(codes)), lambda place:
-                              CASE WHEN place = left_out THEN 0::UBIGINT ELSE codes[place] END) END AS codes
-    FROM _duckanon_placed, _duckanon_left_out
+                              CASE WHEN place = left_out THEN 0::UBIGINT ELSE codes[place] END) END AS codes,
+           CASE WHEN nulls = 'any'
+                     THEN [hash(left_out)] || list_transform(range(1, 1 + len(_placed.codes)), lambda place:
+                              CASE WHEN place = left_out THEN 0::UBIGINT ELSE _placed.places[place] END) END AS places
+    FROM _duckanon_placed AS _placed, _duckanon_left_out
 ), _duckanon_risks AS MATERIALIZED (
     FROM anon._risk_classes('anon.global_risk', '_duckanon_moved', '_duckanon_cells', population, person, method, nulls,
                             alpha)

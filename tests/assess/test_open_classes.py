@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import duckdb
 import hypothesis.strategies as st
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -49,6 +50,35 @@ def test_against_brute_force(shared: duckdb.DuckDBPyConnection, rows: list[tuple
     assert sorted(risky, key=repr) == sorted(expected, key=repr)
     small = shared.execute(f"FROM anon.small_classes('random_table', ['a', 'b', 'c'], {k}, {options})").fetchall()
     assert sorted(small, key=repr) == sorted(set(expected), key=repr)
+
+
+@pytest.mark.rotating
+def test_many_classes_are_joined_by_anchors(shared: duckdb.DuckDBPyConnection) -> None:
+    """Above 65,536 classes a few columns find the candidates, of which each is compared in full."""
+    random, rows = np.random.default_rng(5), 70_000
+    columns = [random.integers(0, width, rows) for width in (900, 70, 40, 3, 2)]
+    holes = np.zeros((rows, len(columns)), dtype=bool)
+    holes[:300] = random.random((300, len(columns))) < 0.3
+    for place, column in enumerate(columns):
+        column[150:300] = columns[place][1_000:1_150]  # so that rows with NULLs match others in all their columns
+    names = [f"c{place}" for place in range(len(columns))]
+    table = pa.table([pa.array(column, mask=holes[:, place]) for place, column in enumerate(columns)], names)
+    shared.register("many", table.append_column("id", pa.array(np.arange(rows))))
+    is_open = holes.any(axis=1)
+    _, numbers = np.unique(np.stack(columns)[:, ~is_open], axis=1, return_inverse=True)
+    expected = np.zeros(rows)
+    expected[~is_open] = np.bincount(numbers.ravel())[numbers.ravel()]
+    for own in np.flatnonzero(is_open):
+        pairs = [(column == column[own], holes[:, place], holes[own, place]) for place, column in enumerate(columns)]
+        matches = np.logical_and.reduce([same | hole | own_hole for same, hole, own_hole in pairs])
+        alike = np.logical_and.reduce([np.where(own_hole, hole, same & ~hole) for same, hole, own_hole in pairs])
+        expected[matches & ~alike] += 0.5
+        expected[own] += alike.sum() + (matches & ~is_open).sum()
+    assert expected[is_open].max() > 2
+    found = shared.execute(
+        f"SELECT sample_frequency FROM anon.individual_risk('many', {names}, nulls := 'any', alpha := 0.5) ORDER BY id"
+    ).fetchnumpy()
+    np.testing.assert_allclose(found["sample_frequency"], expected)
 
 
 @pytest.mark.parametrize(("alpha", "singles", "under_3"), [(1, 83, 162), (0.5, 83, 222), (0, 159, 286)])

@@ -71,8 +71,8 @@ def groceries(con: Connection, k: int = 5) -> Dataset:
     return Dataset("groceries", ["baskets"], "tid", {"baskets": ("item",)}, k, options, hierarchies={"item": "items"})
 
 
-def generated(con: Connection, people: int = 30_000, k: int = 10) -> Dataset:
-    """Make a hospital of three tables, with classes by sex."""
+def generated(con: Connection, people: int = 100_000, k: int = 10) -> Dataset:
+    """Make a hospital of three tables, with classes by sex and twenty years."""
     hospital.fill(con, people)
     return Dataset(
         "hospital",
@@ -80,8 +80,8 @@ def generated(con: Connection, people: int = 30_000, k: int = 10) -> Dataset:
         "patient",
         {"visits": ("day", "ward"), "diagnoses": ("day", "code"), "labs": ("day", "test", "value")},
         k,
-        f"class := ['sex'], {hospital.OPTIONS}",
-        classes="SELECT patient, sex FROM patients",
+        f"class := ['sex', 'age'], {hospital.OPTIONS}",
+        classes="SELECT patient, sex, age FROM patients",
         hierarchies=hospital.HIERARCHIES,
     )
 

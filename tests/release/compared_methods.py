@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import json
+import os
+import subprocess
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from duckanon import spectral
@@ -14,6 +21,8 @@ from duckanon._core.encoding.measurement_encoding import measured_encoding
 from duckanon._core.encoding.pairs import paired
 from duckanon._measure.attacks.paired import Released, paired_findings, query_codes
 
+SDV = "DUCKANON_SDV"
+"""The variable that names the Python of an environment with SDV 2; without it, SDV is left out."""
 _PAIRED_ROWS = 800
 _SPECTRAL_SIZE = 1.4  # of which the rows are a share in the paired attack: a search for each release would take hours
 
@@ -68,14 +77,41 @@ def spectral_options(codes: list[str] | None) -> dict[str, Any]:
     return {"nulls": "category", **({"categories": codes} if codes else {})}
 
 
+_WITHOUT_CATEGORIES = ("copula_synthesize", "data_shuffle")  # they have no such option
+
+
 def by(method: str, **more: Any) -> Callable[[pa.Table, list[str] | None, int], pa.Table]:
     """Return what releases a table by a function of the package."""
 
     def release(table: pa.Table, codes: list[str] | None, seed: int) -> pa.Table:
-        options = spectral_options(codes) | more
+        options = spectral_options(None if method in _WITHOUT_CATEGORIES else codes) | more
         return getattr(spectral, method)(table, seed=seed, **options).read_all().select(table.column_names)
 
     return release
+
+
+@functools.cache
+def _sdv_worker() -> subprocess.Popen[str]:
+    """Start the process that has SDV, once: it takes seconds to begin."""
+    command = [os.environ[SDV], str(Path(__file__).with_name("sdv_worker.py"))]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+
+def sdv_copula(members: pa.Table, codes: list[str] | None, seed: int) -> pa.Table:
+    """Release a table by SDV's Gaussian copula with its defaults, which has no seed."""
+    worker = _sdv_worker()
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    with tempfile.TemporaryDirectory() as folder:
+        files = [str(Path(folder) / name) for name in ("source.parquet", "target.parquet")]
+        pq.write_table(members, files[0])
+        print(json.dumps([*files, codes or []]), file=worker.stdin, flush=True)
+        if worker.stdout.readline().strip() != files[1]:
+            raise ValueError("SDV has failed.")
+        released = pq.read_table(files[1])
+    return pa.table(
+        {name: released.column(name).cast(members.schema.field(name).type, safe=False) for name in members.column_names}
+    )
 
 
 METHODS: dict[str, Callable[[pa.Table, list[str] | None, int], pa.Table]] = {
@@ -86,7 +122,7 @@ METHODS: dict[str, Callable[[pa.Table, list[str] | None, int], pa.Table]] = {
     "svd_swap": by("svd_swap", checks="off"),
     "copula_synthesize": by("copula_synthesize"),
     "data_shuffle": by("data_shuffle"),
-}
+} | ({"SDV's Gaussian copula": sdv_copula} if SDV in os.environ else {})
 
 
 def nearest_row(method: str, members: pa.Table, codes: list[str] | None, releases: int) -> tuple[float, float]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
+from duckanon._methods.linked import choices
 from duckanon._methods.linked.dense_numbers import numbered
 from tests.profiles import dear, seeds
 
@@ -76,6 +77,19 @@ def test_keys_are_numbered_block_by_block_as_all_at_once(size: int, most: int) -
     dense = np.unique(keys, return_inverse=True)[1]
     assert (numbered(keys) == dense).all()
     assert (numbered(keys.copy(), may_overwrite=True) == dense).all()
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize("known", [1, 2, 3])
+def test_large_classes_show_the_same_rows(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, known: int
+) -> None:
+    """The keys of a large class are looked for, in place of a table of them all."""
+    clinic(con, 80, seed=known)
+    rows = release(con, 3, known, ", seed := 1")
+    monkeypatch.setattr(choices, "_MOST_NUMBERED", 0)
+    assert release(con, 3, known, ", seed := 1") == rows
+    assert len(set(rows)) > 50
 
 
 @dear

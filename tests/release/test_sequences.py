@@ -18,6 +18,9 @@ from scipy.stats import ks_2samp
 
 import duckanon
 from duckanon import spectral
+from duckanon._core.encoding.column_split import Reading
+from duckanon._core.encoding.parts import doubles
+from duckanon._methods.synthesize.sequence_columns import SequenceColumns
 from duckanon._methods.synthesize.sequence_order import Lengths, Sequences, personal_columns
 from duckanon._methods.synthesize.transitions import drawn_transitions, transition_factors
 from duckanon.cli import statements
@@ -233,6 +236,23 @@ def test_numbers_of_rows_stand_for_three_people_or_nobody() -> None:
     assert np.bincount(found.column.codes).min() >= 10
     assert set(drawn.tolist()) == {1, 3, 6, 9}
     assert np.abs(np.mean(drawn) - np.mean(lengths)) < 0.3
+
+
+def test_limits_of_numbers_are_drawn_for_people_with_several_rows() -> None:
+    """The dose of three people comes out in some releases only, that of two never, that of many always."""
+    people = np.repeat(np.arange(240), 2)
+    dose = np.repeat(np.repeat(np.arange(60), np.tile([2, 3, 7], 20)), 2)
+    table = pa.table({"visit": np.tile([0, 1], 240), "dose": dose})
+    shown = np.zeros(3)
+    for seed in range(30):
+        reading = Reading(10, {}, [], "error", np.random.default_rng(seed))
+        sequences = Sequences.of(people, [table.column("visit").to_numpy()], 10, np.random.default_rng(seed))
+        numbers = SequenceColumns.of(table, people, reading, sequences, [], None).numbers[1]
+        values = np.rint(doubles(numbers.grid.array(numbers.rare, None))).astype(int)
+        shown += 1 - np.bincount(values % 3, minlength=3) / 20
+    assert shown[0] == 0
+    assert 0.1 < shown[1] / 30 < 0.45
+    assert shown[2] == 30
 
 
 def test_columns_of_people_may_differ_for_two() -> None:

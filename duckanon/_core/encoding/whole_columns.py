@@ -98,8 +98,9 @@ def split_whole(
     special: Mapping[str, list[float]] | None,
     categories: Sequence[str] | None,
     nulls: str,
+    chance: np.random.Generator | None = None,
 ) -> list[tuple[ColumnParts, Ints | None]]:
-    """Split the columns of a table in small; refuse NULLs unless they are a category."""
+    """Split the columns of a table in small; refuse NULLs unless they are a category; `chance` is that of `Reading`."""
     if nulls == "error":
         refuse_nulls({one.name: one.null_rows for one in counted})
     found = []
@@ -107,7 +108,7 @@ def split_whole(
         own = special
         if special is not None and one.name not in special and one.numbers is not None and len(one.numbers[0]):
             own = {one.name: special_values(*one.numbers).tolist()}  # by the rows of the table, not those in small
-        reading = Reading(k, own, categories, nulls)
+        reading = Reading(k, own, categories, nulls, chance)
         found.append((split_columns(pa.table({one.name: one.array}), one.people, reading)[0], one.people))
     return found
 

@@ -12,26 +12,33 @@ slips: `variant` ``'arx'`` has them too.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from scipy.optimize import least_squares
-from scipy.special import digamma, expit, gammaln, zeta
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Floats
 from duckanon._core.common.declare import report_rows
 from duckanon._measure.risk.declared import POPULATION_UNIQUES_ROWS
+from duckanon._measure.risk.gamma_functions import digamma, trigamma
 from duckanon._measure.risk.log_linear import SIZE, log_linear
 
 _SMALL_SAMPLE = 0.1  # up to this share of the population Dankar's rule takes Pitman's estimate
 _NEWTON_STEPS = 200
 _PITMAN_TOLERANCE = 1e-6  # where ARX stops; the steps are Newton's, so that the estimate has ten digits by then
 _SOLVED = 1e-8  # difference of the logarithms of both sides of the shifted negative binomial's equations, at most
+_SOLVED_EXACTLY = 1e-14
 _SOLVER_STEPS = (200, 40)  # from the first start, and from each other: a dozen are usual, more where most are unique
+
+
+_BOUND = 30.0  # of the logarithms of both unknowns
+_MOVE = 1e-6
+_MOVES = np.eye(2) * _MOVE
+_MOST_DAMPED = 1e12
 
 
 @dataclass(frozen=True)
@@ -76,8 +83,8 @@ def pitman(histogram: Histogram) -> float | None:
         solved = _pitman_newton(histogram, theta, alpha)
         if solved is not None:
             theta, alpha = solved
-            logarithm = gammaln(theta + 1) - gammaln(theta + alpha) + alpha * np.log(histogram.population)
-            return min(float(np.exp(logarithm)), histogram.population)
+            logarithm = math.lgamma(theta + 1) - math.lgamma(theta + alpha) + alpha * math.log(histogram.population)
+            return min(math.exp(min(logarithm, 700.0)), histogram.population)
     return None
 
 
@@ -104,7 +111,7 @@ def _pitman_newton(histogram: Histogram, theta: float, alpha: float) -> tuple[fl
             return None
         first, last = theta / alpha + 1, theta / alpha + classes
         inverse = (digamma(last) - digamma(first)) / alpha  # sum of 1 / (theta + i alpha), i = 1 .. classes - 1
-        squared = (zeta(2, first) - zeta(2, last)) / alpha**2
+        squared = (trigamma(first) - trigamma(last)) / alpha**2
         weighted = (classes - 1 - theta * inverse) / alpha  # ... of i / (theta + i alpha)
         weighted_squared = (inverse - theta * squared) / alpha
         twice_weighted = (weighted - theta * weighted_squared) / alpha
@@ -118,8 +125,8 @@ def _pitman_newton(histogram: Histogram, theta: float, alpha: float) -> tuple[fl
             return theta, alpha
         derivatives = np.array(
             [
-                [zeta(2, theta + 1) - zeta(2, theta + people) - squared, -weighted_squared],
-                [-weighted_squared, -twice_weighted - counts @ (zeta(2, 1 - alpha) - zeta(2, sizes - alpha))],
+                [trigamma(theta + 1) - trigamma(theta + people) - squared, -weighted_squared],
+                [-weighted_squared, -twice_weighted - counts @ (trigamma(1 - alpha) - trigamma(sizes - alpha))],
             ]
         )
         if not np.isfinite(derivatives).all() or np.linalg.matrix_rank(derivatives) < 2:
@@ -138,25 +145,48 @@ def shifted_negative_binomial(histogram: Histogram, variant: str) -> float | Non
     power = 1 if variant == "arx" else -1  # ARX multiplies by what it should divide by
 
     def errors(unknowns: Floats) -> Floats:
-        alpha, beta = np.exp(unknowns[0]), expit(unknowns[1])
-        unseen = (1 - sampled) * (1 - beta)
-        of_one = np.log(all_classes * sampled) + alpha * np.log(beta / (1 - unseen))
-        of_one += np.log1p(alpha * unseen / (1 - unseen))
-        of_two = np.log(all_classes * alpha) + alpha * np.log(beta) + 2 * np.log(sampled)
-        of_two += np.log(expit(-unknowns[1]) / 2) + np.log(2 - (1 - alpha) * unseen)
-        of_two += power * (alpha + 2) * np.log1p(-unseen)
-        return np.array([of_one - np.log(alone), of_two - np.log(pairs)])
+        alpha, beta, seen = math.exp(unknowns[0]), _expit(unknowns[1]), _expit(-unknowns[1])
+        unseen = (1 - sampled) * seen
+        of_one = math.log(all_classes * sampled) + alpha * math.log(beta / (1 - unseen))
+        of_one += math.log1p(alpha * unseen / (1 - unseen))
+        of_two = math.log(all_classes * alpha) + alpha * math.log(beta) + 2 * math.log(sampled)
+        of_two += math.log(seen / 2) + math.log(2 - (1 - alpha) * unseen)
+        of_two += power * (alpha + 2) * math.log1p(-unseen)
+        return np.array([of_one - math.log(alone), of_two - math.log(pairs)])
 
-    tolerances = dict.fromkeys(("xtol", "ftol", "gtol"), 1e-15)
     for place, (alpha, beta) in enumerate(itertools.product((0.1, 1.0, 0.01, 10.0), (0.1, 0.5, 0.01, 0.9))):
         progress.check()
-        start = [np.log(alpha), np.log(beta / (1 - beta))]
-        steps = _SOLVER_STEPS[min(place, 1)]
-        solved = least_squares(errors, start, bounds=([-30.0, -30.0], [30.0, 30.0]), max_nfev=steps, **tolerances)
-        if np.abs(solved.fun).max() < _SOLVED:
-            estimate = all_classes * expit(solved.x[1]) ** np.exp(solved.x[0])
-            return min(float(estimate), histogram.population)
+        start = np.array([math.log(alpha), math.log(beta / (1 - beta))])
+        solved = _root(errors, start, _SOLVER_STEPS[min(place, 1)])
+        if solved is not None:
+            estimate = float(all_classes * _expit(solved[1]) ** math.exp(solved[0]))
+            return min(estimate, histogram.population)
     return None
+
+
+def _expit(value: float) -> float:
+    return 1 / (1 + math.exp(-value))
+
+
+def _root(errors: Callable[[Floats], Floats], start: Floats, steps: int) -> Floats | None:
+    """Solve two equations by Levenberg and Marquardt's steps between the bounds; None where there is no solution."""
+    place, damping = start, 1e-3
+    found = errors(place)
+    for _ in range(steps):
+        if np.abs(found).max() < _SOLVED_EXACTLY:
+            break
+        slopes = np.column_stack([(errors(place + move) - errors(place - move)) / (2 * _MOVE) for move in _MOVES])
+        normal = slopes.T @ slopes
+        step = np.linalg.lstsq(normal + damping * np.diag(normal.diagonal()), slopes.T @ found, rcond=None)[0]
+        moved = np.clip(place - step, -_BOUND, _BOUND)
+        others = errors(moved)
+        if others @ others < found @ found:
+            place, found, damping = moved, others, damping / 10
+        elif damping > _MOST_DAMPED or np.array_equal(moved, place):
+            break
+        else:
+            damping *= 10
+    return place if np.abs(found).max() < _SOLVED else None
 
 
 def _shlosser(histogram: Histogram, variant: str) -> float:

@@ -17,7 +17,8 @@ from duckanon._core.encoding.table_encoding import Encoding
 from duckanon._core.encoding.whole_sources import read_whole, reader_of, refuse_identifiers
 from duckanon._methods.baselines import copulas
 from duckanon._methods.releasable import marginals
-from duckanon._methods.releasable.grids import finer, grid_of
+from duckanon._methods.releasable.grids import Grid, finer, grid_of
+from duckanon._methods.releasable.moved_places import moved_share
 from duckanon._methods.releasable.safe_numbers import NOTICEABLE, TOO_MUCH, too_few_numbers
 
 
@@ -124,11 +125,11 @@ def drawn_numbers(
     known = array.is_valid().to_numpy(zero_copy_only=False)
     whose = None if people is None else people[known]
     grid = grid_of(column)
-    found = marginals.of_numbers(grid, grid.places(array)[known], whose, k)
-    if found.shift > NOTICEABLE and (more_places := finer(grid)) is not None:
+    found, shift = _distribution(grid, grid.places(array)[known], whose, k)
+    if shift > NOTICEABLE and (more_places := finer(grid)) is not None:
         grid = more_places
-        found = marginals.of_numbers(grid, grid.places(array)[known], whose, k)
-    if found.shift > TOO_MUCH and len(found.pieces.rows):
+        found, shift = _distribution(grid, grid.places(array)[known], whose, k)
+    if shift > TOO_MUCH and len(found.pieces.rows):
         raise too_few_numbers(column.name, k)
     pieces = found.pieces
     null_rows = len(known) - int(known.sum())
@@ -146,3 +147,9 @@ def drawn_numbers(
     if is_number.any():
         places[is_number] = found.drawn(piece[is_number], share[is_number])
     return grid.array(places, is_number if null_rows else None)
+
+
+def _distribution(grid: Grid, places: Ints, whose: Ints | None, k: int) -> tuple[marginals.Numbers, float]:
+    """Return the distribution of places, and the share of the rows moved past a number where no rare one comes out."""
+    found = marginals.of_numbers(grid, places, whose, k)
+    return found, moved_share(np.sort(places), found.rare, grid.step)

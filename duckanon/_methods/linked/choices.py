@@ -17,7 +17,7 @@ from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Ints, Ints32, run_lengths, run_starts
 from duckanon._methods.linked.dense_numbers import held_by, numbered
 
-_MOST_NUMBERED = 1 << 24
+_MOST_NUMBERED = 1 << 25
 """Choices, in all ways in which their rows may show labels, that are numbered at once: 12 bytes each for a moment."""
 _MOST_KEY = 1 << 62
 MOST_SETS = 60_000_000
@@ -136,7 +136,7 @@ class Numbering:
     """Numbers of choices while rows show one of two labels: equal where the labels are, whichever rows show which.
 
     The keys of all 2^m ways in which the rows of a set may show their labels are numbered once; a round then looks its
-    numbers up. Where these would take too much memory, each round numbers its own.
+    numbers up. Where these would take too much memory, they are looked for among the different keys.
     """
 
     def __init__(self, sets: Ints32, base: Ints, fine: Ints) -> None:
@@ -144,11 +144,18 @@ class Numbering:
         self._sets, self._labels = sets, [np.concatenate([one, [0, span]]) for one in (base, fine)]
         ways = 1 << sets.shape[1]
         self._table: Ints32 | None = None
+        self._different: Ints = np.empty(0, np.int64)
         if ways * len(sets) <= _MOST_NUMBERED:
             together: Ints = np.empty((ways, len(sets)), np.int64)
             for way in range(ways):
                 together[way] = self._keys(way)
             self._table = numbered(together.reshape(-1), may_overwrite=True).reshape(ways, len(sets))
+            self.count = int(self._table.max(initial=-1)) + 1
+        else:
+            for way in range(ways):
+                progress.check()
+                self._different = np.union1d(self._different, self._keys(way))
+            self.count = len(self._different)
 
     def _keys(self, way: int) -> Ints:
         """Return the keys where the rows at the places of the bits of `way` show the finer label."""
@@ -156,18 +163,18 @@ class Numbering:
             self._sets, self._labels[0], [self._labels[way >> place & 1] for place in range(self._sets.shape[1])]
         )
 
-    def of(self, up: Bools) -> tuple[Ints32, Ints32]:
-        """Return the numbers of the sets where some rows show the finer label, and those where none does."""
+    def of(self, some: Ints, up: Bools) -> Ints32:
+        """Return the numbers of some of the sets where the rows that are `up` show the finer label."""
+        sets = self._sets[some]
         if self._table is None:
             shown = np.where(np.append(up, [False, False]), self._labels[1], self._labels[0])
             shown[-1] = self._labels[0][-1]
-            together = numbered(np.concatenate([keys(self._sets, shown), self._keys(0)]))
-            return together[: len(self._sets)], together[len(self._sets) :]
+            return np.searchsorted(self._different, keys(sets, shown)).astype(np.int32)
         is_up = np.append(up, False)
-        way = is_up[self._sets[:, 0]].astype(np.int8)
-        for place in range(1, self._sets.shape[1]):
-            way += is_up[self._sets[:, place]].astype(np.int8) << place
-        return self._table[way, np.arange(len(way))], self._table[0]
+        way = is_up[sets[:, 0]].astype(np.int8)
+        for place in range(1, sets.shape[1]):
+            way += is_up[sets[:, place]].astype(np.int8) << place
+        return self._table[way, some]
 
 
 def violated_share(rows: Rows, items: Ints, k: int) -> float:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Bools, Floats, Ints, Ints32, run_starts
-from duckanon._methods.linked.choices import Numbering, Rows, chains, choices, has_any, violated_share
-from duckanon._methods.linked.rows_out import cover, rows_out, scattered
+from duckanon._core.common.arrays import Bools, Floats, Ints, Ints32
+from duckanon._methods.linked.choices import Rows, chains, has_any, violated_share
+from duckanon._methods.linked.held_choices import HeldChoices
+from duckanon._methods.linked.rows_out import cover, rows_out
 from duckanon._methods.linked.sensitive_values import Told
 
 _ROUNDS = 80
@@ -100,57 +100,26 @@ def refined(rows: Rows, base: Ints, fine: Ints, candidates: Bools, k: int, told:
     up: Bools = candidates & (fine != base)
     same: Bools = candidates & ~up
     sets = rows.sets
-    numbering = Numbering(sets, base, np.where(up, fine, base))
-    first = np.flatnonzero(choices(sets, chains(rows.person, base).before))
+    equal = chains(rows.person, np.where(up, fine, base), up)
+    held = HeldChoices(rows, base, np.where(up, fine, base), k)
+    held.change(up, equal, np.ones(rows.size, np.bool_))
     for _ in range(_ROUNDS):
         progress.check()
-        equal = chains(rows.person, np.where(up, fine, base), up)
-        now = np.flatnonzero(choices(sets, equal.before))
-        numbers, numbers_at_start = numbering.of(up)
-        current, held, start = sets[now], numbers[now], _Start(sets[first], numbers_at_start[first])
-        supports = np.bincount(held, minlength=int(start.held.max(initial=-1)) + 1)
-        is_bad = supports[held] < k
-        if told is not None:
-            is_bad |= told.is_violated(held, rows.person[current[:, 0]])
-        if not is_bad.any():
+        bad = held.violated(told)
+        if not len(bad):
             return up | same
-        is_finer = has_any(current, up)
-        back = cover(rows.person, current[is_bad & is_finer], equal, up)
-        coarse = is_bad & ~is_finer
-        if coarse.any():
-            back |= _holders(rows, start, current[coarse], held[coarse], supports, up & ~back, k)
+        is_finer = has_any(sets[bad], up)
+        back = cover(rows.person, sets[bad[is_finer]], equal, up)
+        coarse = bad[~is_finer]
+        if len(coarse):
+            back |= _marked(sets[held.missing(coarse, up & ~back)], rows.size)
             if told is not None:  # nobody may be missing: what is too sure is known by who else held it
-                back |= _marked(start.sets[_is_asked(held[coarse], start.held)], rows.size)
+                back |= _marked(sets[held.at_start(coarse)], rows.size)
+        back &= up
         up &= ~back
+        equal = chains(rows.person, np.where(up, fine, base), up)
+        held.change(up, equal, back)
     return same
-
-
-class _Start(NamedTuple):
-    """The choices at the labels that rows may go back to."""
-
-    sets: Ints32
-    held: Ints32  # the choices' numbers
-
-
-def _is_asked(asked: Ints32, held: Ints32) -> Bools:
-    marks: Bools = np.zeros(int(max(asked.max(initial=0), held.max(initial=0))) + 1, np.bool_)
-    marks[asked] = True
-    return marks[held]
-
-
-def _holders(rows: Rows, start: _Start, current: Ints32, held: Ints32, supports: Ints, up: Bools, k: int) -> Bools:
-    """Return the rows of people who held violated choices at the start and do not now, as many as are missing."""
-    people = int(rows.person.max()) + 1
-    mine = np.flatnonzero(_is_asked(held, start.held))
-    choice, whose = start.held[mine].astype(np.int64), rows.person[start.sets[mine, 0]]
-    is_gone = ~np.isin(choice * people + whose, held.astype(np.int64) * people + rows.person[current[:, 0]])
-    mine, choice, whose = mine[is_gone], choice[is_gone], whose[is_gone]
-    finer = np.append(up, False)[start.sets[mine]].sum(axis=1)
-    order = np.lexsort((scattered(whose * (int(choice.max(initial=0)) + 1) + choice), finer, choice))
-    mine, choice = mine[order], choice[order]
-    starts = run_starts(choice)
-    rank = np.arange(len(mine)) - np.repeat(starts, np.diff(np.append(starts, len(mine))))
-    return _marked(start.sets[mine[rank < k - supports[choice]]], rows.size)
 
 
 def _marked(sets: Ints32, size: int) -> Bools:

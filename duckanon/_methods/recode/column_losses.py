@@ -168,7 +168,7 @@ def _set_sums(column: Values, codes: Array, starts: Ints) -> Losses:
     """Sum up the counts of the different values of each class, 64 values at a time."""
     sums = np.zeros(len(starts), np.float32)
     for begin in range(0, column.size, 64):
-        words = np.bitwise_or.reduceat(value_bits(codes, begin), starts)
+        words = np.bitwise_or.reduceat(value_bits(np.arange(column.size), begin).take(codes), starts)
         sums += bit_counts(words) * column.share
     more = column.counts[-1] - column.share
     if more > 0:

@@ -24,6 +24,11 @@ _WORTH_IT = 1e-5
 """Loss that a pool must save at least: less is the noise of single precision."""
 _BINS = (2, 7)
 """Numbers enter the order of classes in so many bins: from, and up to but without."""
+_PAIRS = 2000
+"""Pairs of rows whose losses tell which columns matter."""
+_CHANCE = 0.5
+"""How much chance changes the order of columns: 150,000 workers lose as little after 12 rounds as after 30 with columns
+in any order, and with 1 instead of 0.5 after 13."""
 
 
 class Members(NamedTuple):
@@ -61,6 +66,7 @@ class Search:
         single = class_losses(members.columns, members.codes, alone) if len(classes) else np.zeros(0, np.float32)
         self._own_losses = single if homes and single.any() else None  # parts of numbers lose something alone
         self._shares = [_shares(column, codes) for column, codes in zip(members.columns, members.codes, strict=True)]
+        self._distances = self._mean_distances()
 
     def improve(self, rounds: int, make: Callable[[np.random.Generator, int], Round]) -> None:
         """Go through so many rounds, each of which is made when it begins."""
@@ -112,8 +118,20 @@ class Search:
             pool_of_class[some[is_some]] = pools[is_some]
         return pool_of_class
 
+    def _mean_distances(self) -> Floats:
+        """Return, by column, what two rows lose in one class on average."""
+        pairs = self._generator.integers(0, max(len(self.classes), 1), 2 * _PAIRS if len(self.classes) else 0)
+        starts = np.arange(0, len(pairs), 2)
+        columns = zip(self._members.columns, self._members.codes, strict=True)
+        losses = [class_losses([column], [codes[pairs]], starts) for column, codes in columns]
+        return np.array([loss.mean() if len(loss) else 0.0 for loss in losses], np.float64)
+
     def _neighbours(self, rows: Ints) -> Ints:
-        """Return rows in a lexicographic order, of columns in a random order; numbers count in a few random bins."""
+        """Return rows in a lexicographic order; numbers count in a few random bins.
+
+        Columns come in a random order, likely first those in which rows lose most if they differ: classes that agree
+        there gain more by exchanging rows than classes that agree in a column whose sets may as well grow.
+        """
         keys: list[Array] = []
         fine: list[Array] = []
         for column, codes, shares in zip(self._members.columns, self._members.codes, self._shares, strict=True):
@@ -124,7 +142,8 @@ class Search:
                 keys.append(bins.astype(np.int32)[of_rows])
             else:
                 keys.append(of_rows)
-        keys = [keys[place] for place in self._generator.permutation(len(keys))]
+        chance = _CHANCE * self._generator.gumbel(size=len(keys))
+        keys = [keys[place] for place in np.argsort(np.log(self._distances + 1e-9) + chance)]  # the last counts first
         if self._members.groups is not None:
             keys.append(self._members.groups[rows])
         return np.lexsort([*fine, *keys])

@@ -60,8 +60,6 @@ class Numbers(NamedTuple):
     Attributes:
         pieces: In their order; none where fewer than k people hold any number.
         rare: The places shared by fewer than k people, ascending.
-        shift: The largest share of the rows that would be moved past some number if all unreleasable ones were moved to
-            the nearest number that may (the Kolmogorov-Smirnov distance); 1 where none may.
     """
 
     grid: Grid
@@ -69,13 +67,12 @@ class Numbers(NamedTuple):
     rare: Ints
     lowest: int
     highest: int
-    shift: float
 
     def drawn(self, piece: Ints, share: Floats) -> Ints:
         """Return the places of draws, by piece and by the share of the piece that lies below.
 
         A draw that falls on a number of fewer than k people is moved to the nearest one shared by k people, or nobody;
-        a range without any, see `shift`, is refused.
+        a range without any is refused.
         """
         places = self.pieces.value[piece]
         low, high = self.pieces.low[piece], self.pieces.high[piece]
@@ -122,10 +119,7 @@ def of_numbers(
     piece_rows = np.bincount(counted[has_piece], rows[has_piece], len(values)).astype(np.int64)
     used = np.flatnonzero(piece_rows)
     pieces = Pieces(piece_rows[used], values[used], low[used], high[used])
-    lowest, highest, rare = int(ordered[0]), int(ordered[-1]), values[~is_held]
-    moved = off_taken(values, rare, grid.step, lowest, highest)
-    shift = 1.0 if moved is None else distance(values, moved, rows)
-    return Numbers(grid, pieces, rare, lowest, highest, shift)
+    return Numbers(grid, pieces, values[~is_held], int(ordered[0]), int(ordered[-1]))
 
 
 def distance(before: Ints, after: Ints, rows: Ints) -> float:

@@ -70,9 +70,9 @@ class SafeNumbers:
         assert column.regular is not None
         grid = grid_of(column.regular)
         numbers = _learnt(grid, column, people, k)
-        if numbers.least < k and numbers.shift() > NOTICEABLE and (more_places := finer(grid)) is not None:
+        if numbers.least < k and numbers.shift > NOTICEABLE and (more_places := finer(grid)) is not None:
             numbers = _learnt(more_places, column, people, k)
-        if numbers.shift() > TOO_MUCH:
+        if numbers.shift > TOO_MUCH:
             raise too_few_numbers(column.name, k)
         return numbers if chance is None else _unsure(numbers, people, chance)
 
@@ -80,6 +80,7 @@ class SafeNumbers:
         """Return what was learnt of a whole table for some of its rows."""
         return replace(self, places=places_of(self.grid, column.array), is_regular=column.is_regular)
 
+    @cached_property
     def shift(self) -> float:
         """Return the largest share of the rows that is moved past some number, where none that is rare comes out."""
         return moved_share(self.ordered, self.rare, self.grid.step)
@@ -234,8 +235,8 @@ def _unsure(numbers: SafeNumbers, people: Ints | None, chance: np.random.Generat
     raised = np.union1d(numbers.rare, values[holders < numbers.least + more])
     grouped = values[(holders >= numbers.k) & (holders < numbers.k + chance.integers(0, numbers.k, len(values)))]
     made = replace(numbers, rare=raised, grouped=grouped)
-    lost = max(NOTICEABLE, 2 * numbers.shift())
-    return made if made.shift() <= lost else replace(numbers, grouped=grouped)
+    lost = max(NOTICEABLE, 2 * numbers.shift)
+    return made if made.shift <= lost else replace(numbers, grouped=grouped)
 
 
 def _learnt(grid: Grid, column: ColumnParts, people: Ints | None, k: int) -> SafeNumbers:

@@ -94,7 +94,10 @@ SYNTHESIZE = Release(
             "computed again, and rules that hold for everybody are kept; `'off'`: neither"
         ),
         shared.ENCODED_NULLS,
-        shared.SEED.without("spark"),
+        shared.SEED.having(
+            meaning="Makes the result repeatable. Whoever knows it can repeat the random choices, among them how many "
+            "people must share each value: it stays with the data, and leaves with no release"
+        ).without("spark"),
     ),
     checks=(shared.person_is_no_col, shared.by_is_apart, shared.order_is_a_col),
     tables=("source",),

@@ -154,7 +154,7 @@ def _equal(
     ordered = np.sort(coarse.places[is_equal])
     least = min(numbers[one].least, numbers[other].least)
     shared = replace(coarse, is_regular=is_equal, rare=rare, ordered=ordered, least=least)
-    if shared.shift() > _MOST_MOVED:
+    if shared.shift > _MOST_MOVED:
         return None
     different = can_be & ~is_equal
     above = values[source][different] > values[column][different]

@@ -84,7 +84,7 @@ class NextRows:
             everybody = np.arange(len(rows.later))
             self._numbers = None
             if gap.regular is not None:
-                self._numbers = ranked(SafeNumbers.of(gap, self._whose, table.k), everybody)
+                self._numbers = ranked(SafeNumbers.of(gap, self._whose, table.k, table.reading.chance), everybody)
             self._gap_parts = gap
             column = StageColumn("gap", gap, gap, self._whose, self._numbers)
             self._gap = Stage(given, [column], self._whose, leaf, table.k, derived, random)

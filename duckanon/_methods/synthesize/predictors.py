@@ -16,7 +16,7 @@ NO_NUMBER = -1.0
 """The rank of a row that has no regular number: below all others, so that one split sets it apart."""
 _MOST_INDICATORS = 16  # choices of more values are only ordered: indicators of rare ones seldom help
 _BLOCK = 65_536  # rows that are encoded at a time
-_LEVELS = 2_048  # of ranks in trees of many people, whose leaves are as wide: trees grow in four fifths of the time
+_LEVELS = 1_024  # of ranks in trees of many people, whose leaves are as wide: trees grow in four fifths of the time
 _MANY = 10 * _LEVELS
 
 

@@ -110,16 +110,16 @@ class SequenceColumns:
         for index, column in enumerate(self.columns):
             known = self._whole_numbers(index, column) if index not in self.dates else None
             if column.regular is not None:
-                found[index] = ranked(known or SafeNumbers.of(column, self.people, self.k), self.learnt)
+                found[index] = ranked(known or self._safe(column), self.learnt)
         return found
 
     @cached_property
     def date_numbers(self) -> dict[int, SafeNumbers]:
         """Those of the dates that are drawn as the time between."""
-        return {
-            index: self._whole_numbers(index, column) or SafeNumbers.of(column, self.people, self.k)
-            for index, column in self.dates.items()
-        }
+        return {index: self._whole_numbers(index, column) or self._safe(column) for index, column in self.dates.items()}
+
+    def _safe(self, column: ColumnParts) -> SafeNumbers:
+        return SafeNumbers.of(column, self.people, self.k, self.reading.chance)
 
     def _whole_numbers(self, index: int, column: ColumnParts) -> SafeNumbers | None:
         """Return the numbers of a column of the table that these are a part of, if it has any."""

@@ -67,7 +67,7 @@ class SequenceSynthesis(NamedTuple):
                 column = with_digits(number_parts(one.name, cleaned(one.array), people, reading, np.zeros(0)))
             numbers = None
             if column.regular is not None:
-                numbers = with_usual(SafeNumbers.of(column, people, reading.k), column, people)
+                numbers = with_usual(SafeNumbers.of(column, people, reading.k, reading.chance), column, people)
             whole[one.name] = WholeColumn(column, people, numbers)
         return cls(whole, [Scheme.of(one.column) for one in whole.values()], personal, ordering, reading, drawing)
 

@@ -9,6 +9,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from duckanon._core.common.arrays import Floats, Ints, Reals
 from duckanon._core.common.people import NOBODY
+from duckanon._methods.synthesize.binned_trees import FEWEST_ROWS, binned_tree
 
 MOST_LEARNT_FROM = 30_000
 """People from whom the splits of a tree are learnt: more hardly change them. Its leaves hold everybody."""
@@ -21,7 +22,7 @@ class Tree(NamedTuple):
     """A tree that is cut back.
 
     Attributes:
-        fitted: The tree as scikit-learn has grown it.
+        fitted: The tree as it was grown, with `apply` (scikit-learn's, or a `BinnedTree`).
         kept: For each of its nodes the leaf of the tree that is left of it: the node itself or one above.
         parents: The node above each node; the root is its own.
     """
@@ -88,20 +89,31 @@ def grow_tree(
         weights: Those of `person_weights`.
         random: Breaks ties between splits.
     """
-    options: dict[str, Any] = {"random_state": int(random.integers(2**31))}
-    if weights is None:
-        options["min_samples_leaf"] = leaf
-    else:
-        options["min_weight_fraction_leaf"] = min(0.5, (leaf - _ALMOST) / max(float(weights.sum()), leaf))
-    made = (DecisionTreeClassifier if response.choices else DecisionTreeRegressor)(**options)
-    made.fit(features, response.codes if response.choices else response.numbers, sample_weight=weights)
-    left, right = made.tree_.children_left, made.tree_.children_right
+    made, left, right = _fitted(features, response, leaf, weights, int(random.integers(2**31)))
     parents = np.zeros(len(left), np.int64)
     inner = np.flatnonzero(left >= 0)
     parents[left[inner]] = parents[right[inner]] = inner
     leaves = made.apply(features)
     saved = _deviances(leaves, response, weights, np.asarray(parents))
     return Tree(made, _cut_back(left, right, *saved), parents)
+
+
+def _fitted(
+    features: Reals, response: Response, leaf: int, weights: Floats | None, seed: int
+) -> tuple[Any, Ints, Ints]:
+    """Return a tree as it has grown, and the nodes below each node, -1 for leaves."""
+    is_plain = not response.choices and response.numbers.ndim == 1
+    if is_plain and weights is None and len(features) >= FEWEST_ROWS:
+        made = binned_tree(features, np.asarray(response.numbers, np.float64), leaf)
+        return made, made.left, made.right
+    options: dict[str, Any] = {"random_state": seed}
+    if weights is None:
+        options["min_samples_leaf"] = leaf
+    else:
+        options["min_weight_fraction_leaf"] = min(0.5, (leaf - _ALMOST) / max(float(weights.sum()), leaf))
+    grown = (DecisionTreeClassifier if response.choices else DecisionTreeRegressor)(**options)
+    grown.fit(features, response.codes if response.choices else response.numbers, sample_weight=weights)
+    return grown, grown.tree_.children_left, grown.tree_.children_right
 
 
 def summed_up(of_leaves: Floats, parents: Ints) -> Floats:

@@ -77,6 +77,6 @@ def with_shared_rare(
             places = found[index].grid.places(rounded(columns[index], values))
             places = places[_is_exact(found[index], places, values)]
             with_more = replace(found[index], rare=np.union1d(found[index].rare, places))
-            if with_more.shift() <= max(TOO_MUCH, found[index].shift()):
+            if with_more.shift <= max(TOO_MUCH, found[index].shift):
                 found[index] = with_more
     return found
