@@ -48,28 +48,37 @@ def main() -> int:
         task = next(task for task in tasks_of(module) if task.name == name)
         print(json.dumps(harness.measure(task, side, task.prepare(int(size)))), flush=True)
         os._exit(0)  # without taking apart what was measured
-    results = [
-        run_unless_worse(module, task, size)
-        for module in modules()
-        for task in tasks_of(module)
-        for size in task.sizes
-        if options.only in task.name and size <= options.largest
-    ]
+    begun = options.json.with_name("bench-recording.json")  # of a run that was interrupted, which is continued
+    results = harness.saved(begun) if options.record else []
+    done, failed = {(result.task, result.rows) for result in results}, []
     ratios = recorded.recorded_ratios()
+    for module in modules():
+        for task in tasks_of(module):
+            for size in task.sizes:
+                if options.only not in task.name or size > options.largest or (task.name, size) in done:
+                    continue
+                try:
+                    results.append(run_unless_worse(module, task, size))
+                except RuntimeError as error:  # the other tasks are worth measuring all the same
+                    failed.append(f"{task.name}, {size:,} rows: {str(error).strip().splitlines()[-1]}")
+                if options.record:
+                    harness.save(results, begun)
     print(recorded.table([recorded.table_line(result) for result in results]))
     harness.save(results, options.json)
-    print(f"as JSON: {options.json}")
+    print(f"as JSON: {options.json}", *(f"could not be measured: {one}" for one in failed), sep="\n")
     if options.record:
-        recorded.README.write_text(
-            recorded.record(results, recorded.README.read_text(encoding="utf-8")), encoding="utf-8"
-        )
-        return 0
+        is_whole = not options.only and options.largest == float("inf") and not failed
+        write = recorded.replace_all if is_whole else recorded.record
+        recorded.README.write_text(write(results, recorded.README.read_text(encoding="utf-8")), encoding="utf-8")
+        if not failed:
+            begun.unlink(missing_ok=True)
+        return bool(failed)
     worse = recorded.slower(results, ratios)
     for result in worse:
         was = ratios[result.task, result.rows]
         print(f"worse: {result.task}, {result.rows:,} rows: {result.ratio} times {result.other_is}, recorded {was}")
     print(f"{len(worse)} of {len(results)} ratios became worse by more than {recorded.WORSE}.")
-    return bool(worse)
+    return bool(worse or failed)
 
 
 if __name__ == "__main__":

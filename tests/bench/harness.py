@@ -124,3 +124,8 @@ def save(results: Sequence[Result], path: Path) -> None:
     """Write the results as JSON."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps([asdict(result) for result in results], indent=2) + "\n", encoding="utf-8")
+
+
+def saved(path: Path) -> list[Result]:
+    """Return the results that a run has written, none if there are none."""
+    return [Result(**one) for one in json.loads(path.read_text(encoding="utf-8"))] if path.exists() else []

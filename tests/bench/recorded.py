@@ -73,3 +73,12 @@ def record(results: Sequence[Result], page: str) -> str:
         left = [line for key, line in _by_task(block[1]).items() if key not in lines]
         page = page[: block.start()] + table(left) + page[block.end() :]
     return page[: first.start()] + table(list({**_by_task(first[1]), **lines}.values())) + page[first.end() :]
+
+
+def replace_all(results: Sequence[Result], page: str) -> str:
+    """Return the page with one table, the results of a whole run, and without rows that were measured earlier."""
+    first, *later = ROWS.finditer(page)
+    for block in reversed(later):
+        heading = page.rfind("\n### ", first.end(), block.start())
+        page = page[: heading if heading > 0 else block.start()] + page[block.end() :]
+    return page[: first.start()] + table([table_line(result) for result in results]) + page[first.end() :]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +41,19 @@ def test_a_recorded_result_is_read_back_and_what_is_worse_is_named() -> None:
     moved = recorded.record([RESULT], recorded.table([]) + "\n" + again)
     assert moved.count("swap") == 1
     assert moved.index("swap") < moved.index("other")
+
+
+def test_a_whole_run_leaves_one_table(tmp_path: Path) -> None:
+    earlier = "\n### Measured earlier\n\nAt other times.\n\n" + recorded.table(
+        ["| old | 7 | | floor | | 3.0 | | | | |"]
+    )
+    page = recorded.replace_all([RESULT], "# Bench\n\n" + recorded.table([]) + earlier + "\nend\n")
+    assert recorded.recorded_ratios(page) == {("swap", 1_000): 2.0}
+    assert "earlier" not in page
+    assert page.endswith("\nend\n")
+    harness.save([RESULT], tmp_path / "run.json")
+    assert harness.saved(tmp_path / "run.json") == [RESULT]
+    assert harness.saved(tmp_path / "none.json") == []
 
 
 @pytest.mark.thorough

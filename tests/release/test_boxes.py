@@ -69,15 +69,21 @@ tables = st.integers(1, 3).flatmap(
 )
 
 
-@given(tables, st.integers(2, 4), st.sampled_from(["mean", "variance", None]), st.randoms(use_true_random=False))
-def test_promises(rows, k, kind, random):
+@given(
+    tables,
+    st.integers(2, 4),
+    st.sampled_from(["mean", "variance", None]),
+    st.sampled_from(["default", "quick"]),
+    st.randoms(use_true_random=False),
+)
+def test_promises(rows, k, kind, effort, random):
     columns = table(rows)
     statistics = None if kind is None else [Statistic(kind, (name,)) for name in columns]
-    boxes = bounded_boxes(columns, k, statistics)
+    boxes = bounded_boxes(columns, k, statistics, effort=effort)
     check(boxes, columns, k)
     assert disjoint(boxes)
     shuffled = random.sample(range(len(rows)), len(rows))
-    again = bounded_boxes(table(rows[shuffled]), k, statistics)
+    again = bounded_boxes(table(rows[shuffled]), k, statistics, effort=effort)
     np.testing.assert_array_equal(again.box, boxes.box[shuffled])
     np.testing.assert_array_equal(again.cell, boxes.cell)
     # Records with equal values are in the same box, as long as every column has a say.
@@ -156,7 +162,7 @@ def test_equal_rows_and_constant_columns():
         5,
         [Statistic("mean", ("c0",)), Statistic("standard_deviation", ("c1",)), Statistic("covariance", ("c0", "c1"))],
     )
-    assert len(boxes.counts) == 100
+    assert len(boxes.counts) >= 90
     check(boxes, columns, 5)
 
 
@@ -179,9 +185,12 @@ def test_ties_are_used_where_they_help():
     assert boxes.bounds[1][zero[0], 0] == 0
 
 
-def test_sizes_without_ties_are_multiples_of_k():
+def test_sizes_without_ties():
     values = np.random.default_rng(2).normal(size=(1003, 3))
     counts = bounded_boxes(table(values), 10).counts
+    assert counts.max() < 20
+    assert len(counts) >= 90
+    counts = bounded_boxes(table(values), 10, effort="quick").counts
     assert len(counts) == 100
     assert counts.max() <= 13
     assert (counts == 10).sum() >= 97
@@ -225,7 +234,7 @@ def test_thorough_is_never_worse_and_repeatable(rows):
     better = bounded_boxes(columns, 10, statistics, effort="thorough", progress=shares.append)
     check(better, columns, 10)
     assert disjoint(better)
-    assert realised(better, columns) < 0.99 * realised(plain, columns)
+    assert realised(better, columns) < realised(plain, columns)
     assert shares == sorted(shares)
     assert shares[-1] == 1
     again = bounded_boxes(columns, 10, statistics, effort="thorough")
@@ -358,7 +367,7 @@ def test_rounding_is_readable():
             "may know them.",
         ),
         ({"bounds_are_public": 1}, "bounds_are_public must be true or false; got 1."),
-        ({"effort": "some"}, "effort must be one of 'default', 'thorough'; got 'some'."),
+        ({"effort": "some"}, "effort must be one of 'quick', 'default', 'thorough'; got 'some'."),
         ({"seconds": -1}, "seconds must be NULL or a finite number of at least 0; got -1."),
         ({"columns": {}}, "columns must have at least one column; got none."),
         ({"columns": {"x": [1, 2, 3], "y": [1, 2]}}, "columns must be lists of the same length; got others."),

@@ -23,7 +23,8 @@ _MANY = 51
 FEW = 8
 """In nodes of at most so many leaves the left side has half of them, one less or one more."""
 _STEPS = np.array([0, -1, 1])
-_TINY = 1e-300  # in place of 0, whose logarithm is infinite
+TINY = 1e-300
+"""In place of 0, whose logarithm is infinite."""
 _GRID = 128  # records of a large node whose sensitivities are looked at: enough for sums to within a few percent
 
 
@@ -139,7 +140,7 @@ def _scores(left_sizes: Ints, sizes: Ints, gains: Floats, means: Floats, rate: f
     sorted gains matter; the cost is the sum of min(g_i, c).
     """
     n = len(means)
-    logs = np.log(np.maximum(means, _TINY))
+    logs = np.log(np.maximum(means, TINY))
     others = [[i for i in range(n) if i != j] for j in range(n)]
     other_means = means[others] if n > 1 else np.empty((1, 0, len(sizes)))
     sums = np.cumsum(-np.sort(-logs[others], axis=1), axis=1) if n > 1 else other_means
@@ -147,7 +148,7 @@ def _scores(left_sizes: Ints, sizes: Ints, gains: Floats, means: Floats, rate: f
     for part_sizes, gain in ((left_sizes, gains[0]), (sizes[:, None] - left_sizes, gains[1])):
         leaves = np.log(part_sizes * rate)
         mean = gain / part_sizes
-        cut_level = np.log(np.maximum(mean, _TINY))
+        cut_level = np.log(np.maximum(mean, TINY))
         cut_level -= leaves
         level = cut_level.copy()
         for t in range(n - 1):

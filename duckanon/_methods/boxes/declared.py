@@ -80,7 +80,8 @@ BOXES = Release(
         BOX,
         Parameter(
             "effort",
-            OneOf("default", "thorough"),
+            OneOf("quick", "default", "thorough"),
+            "`'quick'` takes a fourth to a tenth of the time up to 200,000 records, for boxes 5 to 20 % wider; "
             "`'thorough'` searches longer and never returns worse boxes",
             "default",
         ),

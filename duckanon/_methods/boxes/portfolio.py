@@ -14,6 +14,7 @@ import numpy as np
 
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._methods.boxes import blocks as table_blocks
+from duckanon._methods.boxes import lookahead
 from duckanon._methods.boxes.blocks import Block, blocks
 from duckanon._methods.boxes.cuts import MORE_SHARES, SHARES
 from duckanon._methods.boxes.nodes import Leaves, Nodes, Points, root_nodes
@@ -21,6 +22,7 @@ from duckanon._methods.boxes.search import Rules, grow, joined, joined_nodes
 
 _LARGE = 200_000  # a table of more records is grown in one way only, with an eye on the time
 _UNEVEN = 0.02  # how much better an uneven cut of a large table must be: even trees are shallow, so quick to build
+_SMALL, _MIDDLING = 20_000, 50_000  # tables of at most so many records are looked into further, in two seconds
 _CLOSELY = 100_000  # in a table of at most so many records everything is tried
 _TRIES, _WIDE = 6, 4  # first cuts tried on nodes of three or four, and of five to eight leaves; time grows with both
 # Look-ahead, look-ahead that takes off thinner tails, and plain halving.  The first wins among equals.
@@ -33,17 +35,18 @@ _STAGES = ((256, 6, 0.02), (64, 10, 0.03), (16, 40, 0.05))
 def leaves_of(
     points: Points,
     rules: Rules,
-    thorough: bool,
+    effort: str,
     limit: float,
     progress: Callable[[float], None],
     strata: Ints | None = None,
 ) -> Iterator[Leaves]:
     """Make the boxes of records that are sorted by value, one batch of blocks after the other.
 
-    The number of records decides how hard to look, until `limit`, a time of `time.monotonic`, if it is `thorough`.
+    The number of records decides how hard to look, unless the effort is 'quick'; until `limit`, a time of
+    `time.monotonic`, if it is 'thorough'.
     """
-    size = len(points.values[0])
-    large = size > _LARGE
+    size, thorough = len(points.values[0]), effort == "thorough"
+    large = size > _LARGE or effort == "quick"
     # A large table takes long enough without the last percent.
     share = 0.0 if large else min(_CLOSELY / size, 1.0)
     # Even trees cost nothing where the sensitivities are the same everywhere; else they do.
@@ -84,6 +87,9 @@ def _best(
     """Grow every node in the way of the portfolio that costs least."""
     if not several:
         return grow(points, nodes, rules)[0]
+    made = _ahead(points, nodes, rules, thorough and time.monotonic() <= deadline, report)
+    if made and not thorough:
+        return made[0][0]
     # The last leaves are left for the winner: trying more cuts of those makes no way cost more than it did.
     costs = []
     for shares in _PORTFOLIO:
@@ -91,16 +97,35 @@ def _best(
         if not thorough:  # where it is, the search that follows takes nearly all the time
             report(len(costs) / (len(_PORTFOLIO) + 1))
     winner = np.argmin(costs, axis=0)
-    grown: list[Leaves] = []
     for way in np.unique(winner):
         of_way = np.flatnonzero(winner == way)
         chosen, way_rules = nodes.keep(winner == way), replace(rules, shares=_PORTFOLIO[way])
         if thorough:
-            leaves, _ = _restarted(points, chosen, way_rules, deadline, report)
+            leaves, cost = _restarted(points, chosen, way_rules, deadline, report)
         else:
-            leaves, _, _ = grow(points, chosen, way_rules)
-        grown.append(leaves._replace(roots=of_way[leaves.roots]))
-    return joined(grown, nodes)
+            leaves, cost, _ = grow(points, chosen, way_rules)
+        all_costs = np.full(len(nodes.sizes), np.inf)
+        all_costs[of_way] = cost
+        made.append((leaves._replace(roots=of_way[leaves.roots]), all_costs))
+    cheapest = np.argmin([cost for _, cost in made], axis=0)
+    return joined([leaves.keep(cheapest[leaves.roots] == way) for way, (leaves, _) in enumerate(made)], nodes)
+
+
+def _ahead(
+    points: Points, nodes: Nodes, rules: Rules, deeply: bool, report: Callable[[float], None]
+) -> list[tuple[Leaves, Floats]]:
+    """Grow boxes by looking ahead, and return what those of each node cost.
+
+    Nothing is returned where boxes need more than k records: people are counted, values are different, or cells tile.
+    """
+    if rules.l > 1 or points.people is not None or points.tiles:
+        return []
+    size = len(points.values[0])
+    efforts = [lookahead.FULL if size <= _SMALL else lookahead.MOST if size <= _MIDDLING else lookahead.HALF]
+    if deeply:
+        efforts.append(lookahead.DEEP)
+    quietly = report if not deeply else lambda share: None
+    return [lookahead.Lookahead(points, rules.k, effort).boxes(nodes, quietly) for effort in efforts]
 
 
 def _restarted(
