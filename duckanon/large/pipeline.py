@@ -24,6 +24,9 @@ _PART = "_duckanon_part"
 _RESTING = "64MB"
 """Memory of DuckDB while partitions are processed, which need the rest."""
 
+_MOST_PASSES = 256
+"""Passes over the written release in which its classes are counted, at most."""
+
 _GROUP_ROWS = 122_880
 """Rows of a row group of the released file: DuckDB's own number."""
 
@@ -167,18 +170,40 @@ def _blocks(results: Mixed) -> Iterator[pa.Table]:
 
 
 def counted(work: Workspace, written: str, classes: Sequence[str], k: int, person: str | None, rows: int) -> int:
-    """Count what was promised of the written rows, and return how many people the smallest class has."""
-    size = "count(*)" if person is None else f"count(DISTINCT {sql.name(person)})"
-    smallest, found = sql.one(
-        work.con,
-        f"SELECT min(size), sum(class_rows)::BIGINT FROM (SELECT {size} AS size, count(*) AS class_rows "
-        f"FROM {written} GROUP BY {sql.names(classes)})",
-    )
+    """Count what was promised of the written rows, and return how many people the smallest class has.
+
+    Where the classes do not fit into memory, they are counted in several passes, each with a share of them.
+    """
+    passes = 1
+    while True:
+        try:
+            found = [_counted_share(work.con, written, classes, person, place, passes) for place in range(passes)]
+            break
+        except duckdb.OutOfMemoryException:
+            if passes >= _MOST_PASSES:
+                raise
+            passes *= 4
+    smallest = min(size for size, _ in found if size is not None)
     if smallest < k:
         raise AssertionError(f"a class of the written release has fewer than {k} people.")
-    if found != rows:
+    if sum(class_rows for _, class_rows in found) != rows:
         raise AssertionError("rows are missing in the written release.")
     return int(smallest)
+
+
+def _counted_share(
+    con: sql.Connection, written: str, classes: Sequence[str], person: str | None, place: int, passes: int
+) -> tuple[int | None, int]:
+    """Return the people of the smallest class and the rows of all, of the classes whose hash falls to this pass."""
+    progress.check()
+    size = "count(*)" if person is None else f"count(DISTINCT {sql.name(person)})"
+    mine = f"WHERE hash(row({sql.names(classes)})) % {passes} = {place}" if passes > 1 else ""
+    smallest, class_rows = sql.one(
+        con,
+        f"SELECT min(size), coalesce(sum(class_rows), 0)::BIGINT FROM (SELECT {size} AS size, count(*) AS class_rows "
+        f"FROM {written} {mine} GROUP BY {sql.names(classes)})",
+    )
+    return smallest, class_rows
 
 
 def blocks_of(rows: int, part_rows: int) -> int:

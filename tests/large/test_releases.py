@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -14,6 +15,7 @@ import pytest
 
 import duckanon
 from duckanon import large
+from duckanon.large import pipeline
 
 K = 5
 NUMBERS = ["age", "pay", "day"]
@@ -185,3 +187,34 @@ def test_all_forms_of_sources_and_targets(form: str, people: pa.Table, tmp_path:
             assert con.execute("SELECT count(*) FROM released").fetchall() == [(people.num_rows,)]
     else:
         assert pq.read_schema(target).names == ["box", "age", "pay"]
+
+
+class FullMemory:
+    """A connection whose memory is too small for more than a sixteenth of the classes."""
+
+    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
+        self.con, self.refused = con, 0
+
+    def execute(self, query: str) -> duckdb.DuckDBPyConnection:
+        if "% 16 =" not in query:
+            self.refused += 1
+            raise duckdb.OutOfMemoryException("full")
+        return self.con.execute(query)
+
+
+@pytest.mark.parametrize(("person", "smallest"), [(None, 2), ("person", 1)])
+def test_classes_that_do_not_fit_into_memory_are_counted_in_passes(person: str | None, smallest: int) -> None:
+    """One class is too small, and one row is missing: both are seen as in one pass."""
+    con = FullMemory(duckdb.connect())
+    con.con.execute(
+        """CREATE TABLE written AS
+           SELECT CASE WHEN range < 2 THEN NULL ELSE range % 97 END AS a, range // 500 AS b, range // 2 AS person
+           FROM range(1000)"""
+    )
+    work = SimpleNamespace(con=con)
+    assert pipeline.counted(work, "written", ["a", "b"], smallest, person, 1000) == smallest
+    assert con.refused == 2
+    with pytest.raises(AssertionError, match="fewer than"):
+        pipeline.counted(work, "written", ["a", "b"], smallest + 1, person, 1000)
+    with pytest.raises(AssertionError, match="rows are missing"):
+        pipeline.counted(work, "written", ["a", "b"], smallest, person, 1001)

@@ -231,9 +231,10 @@ def _unsure(numbers: SafeNumbers, people: Ints | None, chance: np.random.Generat
     values, codes = np.unique(numbers.places[numbers.is_regular], return_inverse=True)
     whose = None if people is None else people[numbers.is_regular]
     holders = people_in(codes.astype(np.int64), whose, len(values))
-    more = chance.integers(0, _MARGIN + 1 if numbers.least < numbers.k else numbers.k // 4 + 1, len(values))
+    above_k = numbers.k // 4 + 1
+    more = chance.integers(0, _MARGIN + 1 if numbers.least < numbers.k else above_k, len(values))
     raised = np.union1d(numbers.rare, values[holders < numbers.least + more])
-    grouped = values[(holders >= numbers.k) & (holders < numbers.k + chance.integers(0, numbers.k, len(values)))]
+    grouped = values[(holders >= numbers.k) & (holders < numbers.k + chance.integers(0, above_k, len(values)))]
     made = replace(numbers, rare=raised, grouped=grouped)
     lost = max(NOTICEABLE, 2 * numbers.shift)
     return made if made.shift <= lost else replace(numbers, grouped=grouped)
