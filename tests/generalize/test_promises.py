@@ -291,6 +291,20 @@ def test_classes_of_a_sample_have_as_many_people_as_the_population_asks_for(
     assert min(Counter(released).values(), default=least) >= least
 
 
+def test_an_end_of_a_sample_lies_before_the_bucket_that_follows(con: Connection) -> None:
+    """Classes of two do here; of the four people at the low end one is left out, and the next one is of the 2000s."""
+    con.execute(
+        """CREATE OR REPLACE TABLE t AS
+           SELECT unnest([date '1904-01-05', '1941-06-03', '1970-03-17', '1981-12-29', '2002-10-24', '2006-12-07',
+                          '2011-02-06', '2050-12-17', '2053-02-14', '2070-01-30', '2086-06-14']) AS day,
+                  unnest([NULL, 1, NULL, NULL, NULL, NULL, 1, 1, 1, 1, 1]) AS told"""
+    ).fetchall()
+    call = "('t', ['day', 'told'], 4, population := 11000, beta := 0.1, max_suppressed_fraction := 0.2)"
+    assert min(Counter(rows(con, f"FROM anon.generalize{call}")).values()) >= 2
+    starts = [start for (start,) in rows(con, f"SELECT lower FROM anon.plan{call} WHERE covers = 'time'") if start]
+    assert starts == sorted(starts)
+
+
 @pytest.mark.thorough
 @pytest.mark.usefixtures("short_search")
 @dear

@@ -359,7 +359,7 @@ def dependent(shape: str) -> Columns:
     [
         (lambda: dependent("x, 2x + 5"), 1.28),
         (lambda: dependent("normal"), 1.28),
-        (lambda: survey("nhanes.parquet", "TP", "ALB", "GLOB"), 1.06),
+        (lambda: survey("nhanes.parquet", "TP", "ALB", "GLOB"), 1.08),
         (lambda: survey("nhanes.parquet", "WEIGHT", "BMI", "HEIGHT"), 1.12),  # outer ends lie beyond what k people have
         (lambda: survey("nhanes.parquet", "age_years", "SBP", "BMI", "WEIGHT"), 1.06),
         (lambda: survey("acs_pums_2024_workers.parquet", "AGEP", "WKHP", "PINCP", sample=100_000), 1.06),

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from duckanon._core.common import rules as option_rules
 from duckanon._core.common.arguments import checked, refuse_unless
 from duckanon._core.common.arrays import Floats, Ints
-from duckanon._core.common.people import refuse_too_few
+from duckanon._core.common.people import refuse_too_few, unless_rows
 from duckanon._core.common.rules import Flag, Number, OneOf
 from duckanon._core.numbers.parts import Parts, column_parts, parts_of_part
 from duckanon._core.numbers.support import Support, column_support
@@ -90,6 +90,7 @@ def make_boxes(
     data = checks.checked_columns(columns)
     records = len(next(iter(data.values())))
     refuse_too_few(k, records, people, "records")
+    people = unless_rows(people)
     refuse_unless(option_rules.Whole(1, k), "l", l)
     distances = checks.checked_distances(data, epsilon)
     known = {} if whole is None else whole.parts

@@ -7,6 +7,7 @@ labels as if the released rows were the whole table, and all rows are called and
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -81,6 +82,8 @@ def _labels_of(found: Labels, is_told: Bools, promise: Promise) -> Labels | None
         for own, groups in zip(found.coarsenings, found.groups, strict=True)
     ]
     labels = Labels([own for own, _ in pairs], [groups for _, groups in pairs], is_told)
+    if not all(_is_ascending(buckets) for buckets in labels.buckets):
+        return None
     codes = [_label_codes(buckets) for buckets in labels.buckets]
     parts = [
         code[bucket_of_leaf(buckets, own.column)][own.column.codes]
@@ -139,6 +142,16 @@ def bucket_of_leaf(buckets: Sequence[Bucket], column: Leaves) -> Ints:
     if column.has_null:
         places[-1] = len(buckets) - 1
     return places
+
+
+def _is_ascending(buckets: Sequence[Bucket]) -> bool:
+    """Tell whether buckets begin one after the other.
+
+    A sample's classes may have fewer than k people. If some of an end's are left out, the end, which has k, would lie
+    beyond the bucket that follows.
+    """
+    starts = [_bound(bucket) for bucket in buckets if bucket.covers in ("number", "time")]
+    return all(low < high for low, high in itertools.pairwise(starts))
 
 
 def _bound(bucket: Bucket) -> float:
