@@ -372,6 +372,14 @@ def test_parts_are_hardly_wider_than_bounds(columns, most):
     assert of_parts < of_cells
 
 
+def test_an_end_that_a_float_cannot_hold(con: duckdb.DuckDBPyConnection) -> None:
+    """Records below the end are coded to .2, and the nearest FLOAT lies above it."""
+    sevenths = [0, 2, 4, 4, 5, 5, 76, 198, 778]
+    con.execute("CREATE OR REPLACE TABLE few AS SELECT (unnest($1) / 7)::FLOAT AS x", [sevenths]).fetchall()
+    (ends,) = con.execute("SELECT DISTINCT x.lo, x.hi FROM anon.boxes('few', ['x'], 6)").fetchall()
+    assert ends == pytest.approx((0.2, 40))
+
+
 @pytest.mark.parametrize(
     "values",
     [

@@ -61,7 +61,10 @@ def published_ends(
         lower, upper = (ends[:, index] for ends in made.intervals(box))
         low, high = typed_ends(kind, lower, upper, has_unit=True)
         numbers = [values.numbers(made.names[index], ends)[0] for ends in (low, high)]
-        if (numbers[0] > made.bounds[0][:, index]).any() or (numbers[1] < made.bounds[1][:, index]).any():
+        # A record that is coded to an end of the column is at the number that is nearest to it in the column's type.
+        exactly = np.float32 if pa.types.is_float32(kind) else np.float64
+        least, largest = (ends[:, index].astype(exactly) for ends in made.bounds)
+        if (numbers[0] > least).any() or (numbers[1] < largest).any():
             raise AssertionError("an end of a part lies inside its records.")
         return _opened((low, high), made, index) if top_code else (low, high)
     least, largest = _extremes(column, made.box)

@@ -151,7 +151,7 @@ class Table:
         common = self._marginals[column], price, base, self.k, weight, axis.n_atoms, axis.has_null
         atoms = axis.n_atoms + axis.has_null
         if axis.has_nodes and self.sizes is self.counts and is_dense(len(loss) * atoms, len(self.counts)):
-            key = self.atoms[column] * np.int64(len(loss))
+            key = self.atoms[column].astype(np.int64) * len(loss)
             key += others.of_entry.take(occupied.of_combination)
             cells = weighted_count(key, self._weights, len(loss) * atoms).reshape(atoms, len(loss))
             return Cells(*common, cells)
