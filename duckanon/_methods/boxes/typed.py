@@ -62,9 +62,10 @@ def published_ends(
         low, high = typed_ends(kind, lower, upper, has_unit=True)
         numbers = [values.numbers(made.names[index], ends)[0] for ends in (low, high)]
         # A record that is coded to an end of the column is at the number that is nearest to it in the column's type.
-        exactly = np.float32 if pa.types.is_float32(kind) else np.float64
-        least, largest = (ends[:, index].astype(exactly) for ends in made.bounds)
-        if (numbers[0] > least).any() or (numbers[1] < largest).any():
+        held = [ends[:, index] for ends in made.bounds]
+        if pa.types.is_float32(kind):
+            held = [ends.astype(np.float32).astype(np.float64) for ends in held]
+        if (numbers[0] > held[0]).any() or (numbers[1] < held[1]).any():
             raise AssertionError("an end of a part lies inside its records.")
         return _opened((low, high), made, index) if top_code else (low, high)
     least, largest = _extremes(column, made.box)
