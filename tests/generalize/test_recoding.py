@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from duckanon._core.common.arrays import distinct, run_lengths, run_starts
 from duckanon._core.common.people import NOBODY
 from duckanon._methods.generalize.recoding.column_moves import Column, Flat, Levels, Ordered, Recoding, Tree
-from duckanon._methods.generalize.recoding.people import People
+from duckanon._methods.generalize.recoding.people import Moving, People
 from duckanon._methods.generalize.recoding.recode import recode
 from duckanon._methods.generalize.recoding.table import Entries, Sizes, Table
 from duckanon._methods.generalize.recoding.trees import TreeAxis, make_axis
@@ -555,3 +555,11 @@ def test_stages_of_a_large_table_end_feasible(has_null, monkeypatch):
     result = recode(counts, columns, 5, 60)
     assert result.suppressed <= 60
     assert result.gcp < 0.75
+
+
+def test_entries_may_be_taken_that_nobody_moves_between() -> None:
+    moving = Moving(np.array([0, 1]), np.array([7, 7]))
+    stretch = np.zeros(2, np.int64)
+    assert [counts.tolist() for counts in moving.first_and_last_counts(stretch)] == [[1, 0], [0, 1]]
+    nobody = moving.taken(np.array([False, False, True]))
+    assert [counts.tolist() for counts in nobody.first_and_last_counts(stretch)] == [[0, 0], [0, 0]]

@@ -100,7 +100,8 @@ class Moving:
     def first_and_last_counts(self, stretch_of_entry: Ints) -> tuple[Ints, Ints]:
         """Count for each entry the people who are in no earlier entry of its stretch, and those in no later one."""
         is_first = self.is_first(stretch_of_entry)
-        is_last = np.append(is_first[1:], True)
+        is_last = np.ones(len(is_first), bool)  # of nobody, where the entries that were taken have no such people
+        is_last[:-1] = is_first[1:]
         first, last = (
             np.bincount(self.entry.compress(chosen), minlength=len(stretch_of_entry)) for chosen in (is_first, is_last)
         )
