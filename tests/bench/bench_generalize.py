@@ -173,7 +173,7 @@ TASKS = [
     *(
         Task(
             f"a stored plan, rendered, {columns} columns, {buckets} buckets",
-            [10**6, 10**7],
+            [10**5, 10**6],
             lambda rows, columns=columns, buckets=buckets: numbers(rows, columns, buckets),
             run_rendered,
             ask(APPLY_PLAN),

@@ -66,7 +66,7 @@ def by_hand(method: str, folder: Path) -> None:
 TASKS = [
     Task(
         f"release job, {method}, 8 columns",
-        [10**6, 10**7],
+        [10**5, 10**6],
         prepared,
         lambda folder, method=method: job(method, folder),
         lambda folder, method=method: by_hand(method, folder),

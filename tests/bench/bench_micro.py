@@ -37,7 +37,7 @@ def count_classes(con: Connection) -> None:
 TASKS = [
     Task(
         "microaggregate fast in Python, 8 columns, k = 3",
-        [10**5],
+        [10**4, 3 * 10**4],
         normal,
         lambda points: fast(points, 3),
         lambda points: mdav(points, 3),
@@ -46,7 +46,7 @@ TASKS = [
     ),
     Task(
         "microaggregate fast in Python, 8 columns, k = 10",
-        [10**5],
+        [3 * 10**4, 10**5],
         normal,
         lambda points: fast(points, 10),
         lambda points: mdav(points, 10),

@@ -110,7 +110,7 @@ TASKS = [
     ),
     Task(
         "svd_swap, 28 doubles",
-        [10**5, 10**6, 10**7],
+        [10**5, 10**6],
         table,
         release(SWAP),
         fetch_swap_and_write,
@@ -146,7 +146,7 @@ TASKS = [
     ),
     Task(
         "spectral_release, 28 doubles, clusters of 350",
-        [10**5, 10**6],
+        [10**4, 10**5],
         table,
         release(f"spectral_release('t', {COLS}, cluster_size := 350)"),
         release(SWAP),
@@ -155,7 +155,7 @@ TASKS = [
     ),
     Task(
         "spectral_release, 28 doubles, with the search",
-        [10**5, 10**6],
+        [10**4, 10**5],
         table,
         release(f"spectral_release('t', {COLS})"),
         release(SWAP),
@@ -174,7 +174,7 @@ TASKS = [
     *(
         Task(
             f"{called}, 8 doubles and 900 districts",
-            [10**4, 10**5, 10**6],
+            [10**4, 10**5],
             people,
             release(f"{called}('t', {[*PEOPLE, 'district']}{options})"),
             release(f"{called}('t', {PEOPLE}{options})"),

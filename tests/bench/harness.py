@@ -23,8 +23,9 @@ ENOUGH_SECONDS = 1.0
 """A side is called again in its process until it has taken so many processor seconds: imports do not count where
 calls are short: the rows of the start show them."""
 ENOUGH_CALLS = 12
-LONG_SECONDS = 5.0
-"""A side that takes this long is measured in one process: what noise adds is small beside it."""
+LONG_SECONDS = 0.3
+"""A side that takes this long is measured in one process: what noise adds is small beside it, and all tasks together
+take less than an hour."""
 
 
 @dataclass(frozen=True)

@@ -250,6 +250,17 @@ def test_limits_are_values_of_many_people() -> None:
         assert 15.0 in found
 
 
+def test_a_rule_holds_beside_codes_that_few_have() -> None:
+    random = np.random.default_rng(3)
+    job = random.choice([10, 20, 40, 50], 600)
+    branch = np.where(job == 20, 1, random.integers(1, 6, 600))
+    table = pa.table({"job": np.append(job, [21, 22, 23] * 8), "branch": np.append(branch, [2, 3, 4, 5] * 6)})
+    made = released(table, categories=["job", "branch"])
+    jobs = made.column("job").to_numpy()
+    assert set(jobs.tolist()) == {10, 20, 40, 50}
+    assert set(made.column("branch").to_numpy()[jobs == 20].tolist()) == {1}
+
+
 def test_chance_makes_no_rules() -> None:
     """Columns that have nothing to do with each other have no rules, whatever the sample."""
     for seed in range(20):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ from duckanon._core.common.arrays import Bools, Floats, Ints, is_number
 from duckanon._core.common.people import people_in
 from duckanon._core.encoding.offsets import comparable, digits_of, people_at, rounding_error
 from duckanon._core.encoding.parts import ColumnParts, doubles
+from duckanon._methods.synthesize.few_valued import is_usual
 from duckanon._methods.synthesize.implication_rules import AllowedPairs, AllowedRanges, Implications, Ordered, Rows
 from duckanon._methods.synthesize.sequential_trees import counted, person_weights
 
@@ -52,6 +54,8 @@ def found_implications(
 ) -> Implications:
     """Find the rules of a table.
 
+    Nothing is learnt from rows with a number that few have among few: it counts as the next one, whose rules it breaks.
+
     Args:
         columns: Those of the table.
         left_out: The columns of which no rule is looked for.
@@ -62,6 +66,10 @@ def found_implications(
         given: Columns between which no rule is looked for.
         follow: Columns whose numbers follow from others: no rule about these is looked for.
     """
+    usual = is_usual(columns)
+    if not usual.all():
+        columns = [replace(one, codes=one.codes[usual], array=one.array.filter(pa.array(usual))) for one in columns]
+        people = None if people is None else people[usual]
     rows = rows_of(columns, {*left_out, *follow})
     weights = person_weights(people)
     everybody = float(len(columns[0].codes) if weights is None else weights.sum())
