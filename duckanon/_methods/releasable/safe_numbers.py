@@ -88,17 +88,16 @@ class SafeNumbers:
     def normal_scores(self, places: Ints) -> Floats:
         """Return the normal scores of places: what a normal variable has at the same rank among the rows."""
         count = len(self.ordered)
-        values, ends = self._ranks
+        values, ends = self._ranks()
         index = np.searchsorted(values, places)
         is_held = values[np.minimum(index, len(values) - 1)] == places
         ranks = (ends[index] + ends[np.minimum(index + is_held, len(values))]) / 2
         return np.asarray(ndtri(np.clip(ranks / count, 0.5 / count, 1 - 0.5 / count)))
 
-    @cached_property
     def _ranks(self) -> tuple[Ints, Ints]:
         """Return the places that there are, and how many rows are below each of them, and in all."""
-        values, starts = np.unique(self.ordered, return_index=True)
-        return values, np.append(starts, len(self.ordered))
+        starts = np.flatnonzero(np.concatenate([[True], self.ordered[1:] != self.ordered[:-1]]))
+        return self.ordered[starts], np.append(starts, len(self.ordered))
 
     def at_ranks(self, scores: Floats, rows: Ints, people: Ints | None) -> Ints:
         """Return the places of numbers that have the ranks of scores, distributed like those of the released rows."""
@@ -228,9 +227,8 @@ def _unsure(numbers: SafeNumbers, people: Ints | None, chance: np.random.Generat
     At a fixed limit, whether the number of three people comes out would tell whether one of them is there. It stays at
     the limit where a column would lose its shape.
     """
-    values, codes = np.unique(numbers.places[numbers.is_regular], return_inverse=True)
     whose = None if people is None else people[numbers.is_regular]
-    holders = people_in(codes.astype(np.int64), whose, len(values))
+    values, holders = _holders(numbers.places[numbers.is_regular], whose)
     above_k = numbers.k // 4 + 1
     more = chance.integers(0, _MARGIN + 1 if numbers.least < numbers.k else above_k, len(values))
     raised = np.union1d(numbers.rare, values[holders < numbers.least + more])
@@ -267,8 +265,7 @@ def rare_places(
     if has_digits(grid, column):
         is_held = pc.equal(grid.array(places[known], None), column.array.drop_null())
         known = known[is_held.to_numpy(zero_copy_only=False)]
-    values, codes = np.unique(places[known], return_inverse=True)
-    holders = people_in(codes.astype(np.int64), None if people is None else people[known], len(values))
+    values, holders = _holders(places[known], None if people is None else people[known])
     rare = values[holders < k]
     ordered = np.sort(places[column.is_regular])
     few = values[holders < _FEWEST]
@@ -279,6 +276,15 @@ def rare_places(
     whose = None if people is None else people[column.is_regular]
     moved, still = _moved(grid, places[column.is_regular], whose, k, (rare, few))
     return (few, _FEWEST) if moved > slight and still < moved else (rare, k)
+
+
+def _holders(places: Ints, people: Ints | None) -> tuple[Ints, Ints]:
+    """Return the different places, ascending, and how many people are at each."""
+    if people is None:
+        values, rows = np.unique(places, return_counts=True)
+        return values, rows.astype(np.int64)
+    values, codes = np.unique(places, return_inverse=True)
+    return values, people_in(codes.astype(np.int64), people, len(values))
 
 
 def _moved(grid: Grid, places: Ints, whose: Ints | None, k: int, left_out: Sequence[Ints]) -> list[float]:

@@ -72,6 +72,13 @@ class LeafLearner:
         self._shares[key] = leaf_shares(people, held, parents, self.root)
         return self._shares[key]
 
+    def forget(self, index: int) -> None:
+        """Leave out what is known of a column that is drawn, and will not be drawn again."""
+        self.ranks.pop(index, None)
+        for key in (("choice", index), ("number", index)):
+            self.grown.pop(key, None)
+            self._shares.pop(key, None)
+
     def again(self) -> LeafLearner:
         """Return a learner of the same trees, which are grown already, for other new rows."""
         other = copy(self)

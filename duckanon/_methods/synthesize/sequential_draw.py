@@ -32,6 +32,9 @@ class SequentialDraw(ColumnDraw):
         while waiting:
             drawn = self._draw(next((index for index in waiting if self._is_ready(index)), waiting[0]))
             waiting = [index for index in waiting if index not in drawn]
+            if self.learner is None:
+                for index in drawn:
+                    self._learner.forget(index)
             tell(1 - len(waiting) / total)
         for one in self.table.computed:
             self.table.exchange(one, self.parts, self.rows, self.random)
