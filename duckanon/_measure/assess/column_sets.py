@@ -31,7 +31,7 @@ every row is a person."""
 SAMPLE_BYTES = 2**28  # memory of all samples of one approximate search together, at most
 MOST_COMBINATIONS, LEAST_COMBINATIONS = 8192, 256  # sampled for a set: standard errors of 1 and 6 percent
 MOST_SAMPLED_SETS = 20_000  # with more sets, samples of `LEAST_COMBINATIONS` each would not fit into `SAMPLE_BYTES`
-MOST_CELLS = 2**22  # of a table that is searched exactly, which is quicker then: 32 MB of hashes
+MOST_CELLS = 2**21  # of a table that is searched exactly, which is quicker then: 16 MB of hashes
 _WAITING_BLOCKS = 32  # DuckDB hands rows over in blocks of 2,048: so many are worth the sampler's work
 
 SetCounts: TypeAlias = tuple[tuple[int, ...], int, int, int | None, int | None, float, float]
