@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from duckanon._core.common.codes import encode
-from duckanon._measure.assess import class_keys, lattice, sampling
+from duckanon._measure.assess import class_keys, column_sets, lattice, sampling
 
 Rows = list[tuple[Any, ...]]
 
@@ -183,6 +183,52 @@ def test_batches_and_merging_do_not_matter() -> None:
     assert halves[0].rows == 200_000
 
 
+@pytest.mark.parametrize("limit", [None, 1, 2**63, 2**64 - 1])
+def test_what_is_looked_up_is_never_mistaken(limit: int | None) -> None:
+    """A lookup may miss some of its hashes, and finds nothing else: not 0, which its empty slots hold."""
+    generator = np.random.default_rng(3)
+    for count in (0, 1, 2, 5, 1000, 8192):
+        both = generator.integers(0, 2**64 if limit is None else limit, 2 * count, np.uint64) | np.uint64(1)
+        hashes, others = np.unique(both[:count]), np.setdiff1d(both[count:], both[:count])
+        left = hashes
+        for lookup in sampling._lookups(hashes, None if limit is None else np.uint64(limit)):
+            assert lookup.is_missing(others).all()
+            left = left[lookup.is_missing(left)]
+        assert len(left) <= 0.1 * len(hashes)
+
+
+@pytest.mark.thorough
+def test_products_of_hashes_sample_a_grid_evenly() -> None:
+    """All pairs of few values, over 400 samples: as many as a binomial count has, without the heavy tail of sums."""
+    left, right = (axis.ravel().astype(np.uint64) for axis in np.meshgrid(np.arange(64), np.arange(64)))
+    scores = []
+    for seed in range(400):
+        mixed = [sampling._mix(axis, sampling._salt(seed, place)) for place, axis in enumerate((left, right))]
+        [(_, hashes)] = sampling._set_hashes([(0, 1)], dict(enumerate(mixed)))
+        scores.append((np.count_nonzero(hashes < np.uint64(2**58)) - 64) / math.sqrt(64 * (1 - 1 / 64)))
+    assert abs(np.mean(scores)) < 0.2
+    assert 0.9 < np.std(scores) < 1.1
+    assert np.mean(np.array(scores) ** 4) < 4.5  # 3 for a normal distribution
+
+
+@pytest.mark.parametrize("most", [0, 30_000])
+@pytest.mark.parametrize("person", ["NULL", "'who'"])
+def test_sampled_and_held_rows_are_exact(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, most: int, person: str
+) -> None:
+    """Few combinations are all in the sample, whether rows were held first, and whichever thread saw them."""
+    monkeypatch.setattr(column_sets, "MOST_CELLS", most)
+    con.execute("""CREATE TABLE t AS SELECT hash(i) % 9 AS a, hash(i + 1) % 700 AS b, nullif(hash(i + 2) % 5, 0) AS c,
+                          nullif(hash(i // 3) % 20_000, 7) AS who FROM range(200_000) AS t(i)""").fetchall()
+    exact, near = (
+        con.execute(f"""SELECT columns, "rows", people, distinct_observed, singletons
+                        FROM anon.quasi_identifiers('t', ['a', 'b', 'c'], max_size := 2, approximate := {mode},
+                                                    person := {person}) ORDER BY columns""").fetchall()
+        for mode in ("false", "true")
+    )
+    assert exact == near
+
+
 def test_swapped_values_do_not_collide() -> None:
     numbers = np.arange(1000, dtype=np.uint64)
     sampler = sampling.DistinctSampler([(0, 1)], 10_000)
@@ -238,8 +284,11 @@ def test_minimal_sets_by_definition(adult: duckdb.DuckDBPyConnection) -> None:
 
 
 @pytest.mark.thorough
-def test_the_approximate_search_is_as_good_as_it_says(con: duckdb.DuckDBPyConnection) -> None:
-    """Half a million rows, capacity forced down by many sets: nearly all estimates within two standard errors."""
+def test_the_approximate_search_is_as_good_as_it_says(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Half a million rows, sampled although they are few: nearly all estimates within two standard errors."""
+    monkeypatch.setattr(column_sets, "MOST_CELLS", 0)
     con.execute("""CREATE TABLE big AS
         SELECT hash(i) % 90 AS a, hash(i + 1000000) % 5000 AS b, (hash(i + 2000000) % 1000 * (hash(i + 3) % 7)) AS c,
                CASE WHEN i % 11 = 0 THEN NULL ELSE i % 365 END AS d, i // 3 AS e, 'v' || hash(i + 7) % 40000 AS f

@@ -200,12 +200,21 @@ def from_on(scale: Scale, start: float) -> str:
     return f">={scale.text(start)}"
 
 
-def of_runs(scale: Scale, cuts: Sequence[float]) -> list[str]:
-    """Name the runs that the cuts leave. The outer ones are open: they publish no extreme, and new extremes fit in."""
+def of_runs(scale: Scale, cuts: Sequence[float], written: Sequence[str] | None = None) -> list[str]:
+    """Name the runs that the cuts leave. The outer ones are open: they publish no extreme, and new extremes fit in.
+
+    `written` are the cuts as texts, where the caller has them: there may be 200,000.
+    """
     if not cuts:
         return ["*"]
-    inner = [of_span(scale, start, end) for start, end in itertools.pairwise(cuts)]
-    return [below(scale, cuts[0]), *inner, from_on(scale, cuts[-1])]
+    texts = [scale.text(cut) for cut in cuts] if written is None else written
+    inner = [
+        start_text if start == end or scale.is_one_value(start, end) else f"[{start_text}, {end_text})"
+        for (start, end), (start_text, end_text) in zip(
+            itertools.pairwise(cuts), itertools.pairwise(texts), strict=True
+        )
+    ]
+    return [f"<{texts[0]}", *inner, f">={texts[-1]}"]
 
 
 def round_steps(positions: Floats) -> list[float]:

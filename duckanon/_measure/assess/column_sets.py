@@ -31,7 +31,8 @@ every row is a person."""
 SAMPLE_BYTES = 2**28  # memory of all samples of one approximate search together, at most
 MOST_COMBINATIONS, LEAST_COMBINATIONS = 8192, 256  # sampled for a set: standard errors of 1 and 6 percent
 MOST_SAMPLED_SETS = 20_000  # with more sets, samples of `LEAST_COMBINATIONS` each would not fit into `SAMPLE_BYTES`
-_WAITING_BLOCKS = 32  # DuckDB hands rows over in blocks of 2,048: so many fill a block of the sampler
+MOST_CELLS = 2**21  # of a table that is searched exactly, which is quicker then: 16 MB of hashes
+_WAITING_BLOCKS = 32  # DuckDB hands rows over in blocks of 2,048: so many are worth the sampler's work
 
 SetCounts: TypeAlias = tuple[tuple[int, ...], int, int, int | None, int | None, float, float]
 """The columns of a set, distinct combinations, singletons, smallest class, sum of the sizes of the classes, standard
@@ -117,6 +118,8 @@ def exact(table: pa.Table | None, **options: Any) -> pa.Table:
 class SetSampler:
     """Samples every set of columns while the rows go by; see `duckanon._measure.assess.sampling`.
 
+    The first rows are only held: where no more than `MOST_CELLS` values follow, they are searched exactly.
+
     It begins with the first rows, a struct array with the 64-bit hashes of the columns' values; `max_size`, the size of
     the largest sets, and `has_people`, whether `PERSON` says which person a row belongs to, are the same with every
     row.
@@ -133,37 +136,55 @@ class SetSampler:
         capacity = min(MOST_COMBINATIONS, max(LEAST_COMBINATIONS, affordable))
         self.sampler = sampling.DistinctSampler(sets, capacity, has_people=self.has_people)
         self._waiting: list[list[Array]] = []
+        self._held = 0  # rows that wait
 
     def add(self, rows: pa.Array, *others: pa.Array) -> None:
         """Take in a block of rows; small blocks wait until there are enough to be worth the work."""
+        self._held += len(rows)
         for chunk in rows.chunks if isinstance(rows, pa.ChunkedArray) else [rows]:
             columns = [chunk.field(name).to_numpy() for name in self.names]
             if self.has_people:
                 persons = chunk.field(PERSON)
                 columns += [persons.fill_null(0).to_numpy(), persons.is_valid().to_numpy(zero_copy_only=False)]
             self._waiting.append(columns)
-        if len(self._waiting) >= _WAITING_BLOCKS:
+        if len(self._waiting) >= _WAITING_BLOCKS and not self.is_small():
             self.flush()
 
     def merge(self, other: SetSampler) -> None:
         """Take in what another thread has sampled."""
-        self.flush()
-        other.flush()
+        self._waiting += other._waiting
+        self._held += other._held
         self.sampler.merge(other.sampler)
+
+    def is_small(self) -> bool:
+        """Tell whether all rows so far are held, and are few enough for the exact search."""
+        return not self.sampler.rows and self._held * len(self._waiting[0]) <= MOST_CELLS
+
+    def held_table(self) -> pa.Table:
+        """Return the rows that are held, as the exact search takes them."""
+        columns = [np.concatenate(parts) for parts in zip(*self._waiting, strict=True)]
+        persons = pa.array(columns[-2], mask=~columns[-1]) if self.has_people else pa.nulls(self._held, pa.uint64())
+        return pa.table([*columns[: len(self.names)], persons], names=[*self.names, PERSON])
 
     def flush(self) -> None:
         """Sample the rows that wait."""
-        if self._waiting:
-            columns = [np.concatenate(parts) for parts in zip(*self._waiting, strict=True)]
+        for start in range(0, len(self._waiting), _WAITING_BLOCKS):
+            parts = zip(*self._waiting[start : start + _WAITING_BLOCKS], strict=True)
+            columns = [np.concatenate(part) for part in parts]
             self.sampler.update(columns[: len(self.names)], *columns[len(self.names) :])
-            self._waiting = []
+        self._waiting, self._held = [], 0
 
 
 def approximate(sampler: SetSampler | None, **options: Any) -> pa.Table:
-    """Report on every set of up to `max_size` columns from samples; the options are the fields of a `Search`."""
+    """Report on every set of up to `max_size` columns from samples; the options are the fields of a `Search`.
+
+    Small tables are searched exactly.
+    """
     search = Search(**options)
     if sampler is None:
         raise ValueError("the table has no rows to look at.")
+    if sampler.is_small():
+        return exact(sampler.held_table(), **options)
     sampler.flush()
     row_count = sampler.sampler.rows
     counted = sampler.sampler.people()

@@ -7,6 +7,9 @@ no longer fits (a bottom-k sample: Cohen and Kaplan, PODC 2007), so the sample s
 
 Where a person has several rows, a combination keeps the smallest and the largest hash of its people in place of a
 count: it has one person where they are the same.
+
+Only whether a combination occurs once is asked in the end. So rows of combinations that are known to occur more than
+once are dropped as soon as they are recognised, before anything is sorted.
 """
 
 from __future__ import annotations
@@ -19,14 +22,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckanon._core.common.arguments import checked
-from duckanon._core.common.arrays import Array, Bools, run_starts
+from duckanon._core.common.arrays import Bools, run_starts
 from duckanon._core.common.rules import Whole
 
 Hashes: TypeAlias = "NDArray[np.uint64]"
+Columns: TypeAlias = "tuple[Hashes, ...]"
 
 BYTES_PER_COMBINATION = 48  # at most: a hash and a count, and waiting hashes and their copies while they join
-BLOCK_ROWS = 2**16  # rows hashed at a time: the hashes of a block, half a megabyte a column, stay in the cache
+BLOCK_ROWS = 2**15  # rows hashed at a time: the hashes of a block, 128 kB a column, stay in the cache
 PEOPLE_CAPACITY = 2**16  # people who are sampled to estimate their number: a standard error of 0.4 percent
+_ONE = np.uint64(1)
+_LEAST_BITS, _MOST_LOOKUPS = 10, 3  # slots and tables; after three tables 5 percent of the hashes are left
 _HASHES = 2.0**64  # how many hashes there are
 # The smallest and the largest person of a combination of nobody: never the same, and never one that anybody replaces.
 _NOBODY_LOW, _NOBODY_HIGH = np.uint64(2**64 - 1), np.uint64(0)
@@ -87,11 +93,11 @@ class DistinctSampler:
         for start in range(0, rows, BLOCK_ROWS):
             block = slice(start, start + BLOCK_ROWS)
             mixed = {column: _mix(hashes[column][block], _salt(self._seed, column)) for column in used}
-            carried: list[Array] = []
+            carried: Columns = ()
             if people is not None and is_named is not None:
                 persons, named = _mix(people[block], _salt(self._seed, len(hashes))), is_named[block]
                 self._people.add(persons.compress(named))
-                carried = [np.where(named, persons, _NOBODY_LOW), np.where(named, persons, _NOBODY_HIGH)]
+                carried = (np.where(named, persons, _NOBODY_LOW), np.where(named, persons, _NOBODY_HIGH))
             for columns, hashed in _set_hashes(self._samples, mixed):
                 self._samples[columns].add(hashed, *carried)
         self.rows += rows
@@ -116,23 +122,21 @@ class DistinctSampler:
 
 
 class _Sample:
-    """Combinations of one column set with a hash below a threshold, and how often each occurs."""
-
-    reducers: tuple[np.ufunc, ...] = (np.add,)  # how what is carried with a combination is joined: here its count
+    """Combinations of one column set with a hash below a threshold, and which of them occur once."""
 
     def __init__(self, capacity: int) -> None:
         self._capacity = capacity
         self._limit: np.uint64 | None = None  # None as long as every combination is in the sample
-        self._keys: Hashes = np.zeros(0, np.uint64)  # ascending
-        self._carried: list[Array] | None = None  # None as long as there are no keys
-        self._pending: list[tuple[Hashes, ...]] = []
+        self._held: Columns | None = None  # what `_reduced` returns, below the limit
+        self._pending: list[Columns] = []  # hashes, and what comes with them
         self._waiting = 0
+        self._settled: list[_Lookup] = []  # combinations that remain no singletons whatever follows
 
-    def add(self, hashed: Hashes, *carried: Array) -> None:
-        columns = (hashed, *carried)
+    def add(self, *columns: Hashes) -> None:
         if self._limit is not None:
-            is_below = hashed < self._limit
-            columns = tuple(column.compress(is_below) for column in columns)
+            columns = _chosen(columns[0] < self._limit, columns)
+        for table in self._settled:
+            columns = _chosen(table.is_missing(columns[0]), columns)
         self._pending.append(columns)
         self._waiting += len(columns[0])
         if self._waiting >= 2 * self._capacity:
@@ -140,78 +144,117 @@ class _Sample:
 
     def merge(self, other: _Sample) -> None:
         other._flush()
-        self._flush()
         if other._limit is not None:
             self._limit = other._limit if self._limit is None else min(self._limit, other._limit)
-        if other._carried is not None:
-            self._join(other._keys, other._carried)
+        if other._held is not None:
+            self._pending.append(other._held)
+            self._waiting += len(other._held[0])
+        self._flush()
 
     def estimate(self, columns: tuple[int, ...]) -> Estimate:
         self._flush()
         rate = 1.0 if self._limit is None else float(self._limit) / _HASHES
-        sampled, once = len(self._keys), self._once(self._carried, rate) if self._carried is not None else 0
+        sampled, once = (0, 0) if self._held is None else (len(self._held[0]), self._once(self._held, rate))
         errors = [math.sqrt(max(count, 1) * (1 - rate)) / rate for count in (sampled, once)]
         return Estimate(columns, sampled / rate, once / rate, errors[0], errors[1], rate, sampled)
 
-    def _once(self, carried: list[Array], rate: float) -> int:
-        return int(np.count_nonzero(carried[0] == 1))
-
-    def _counted(self, pending: list[Array]) -> tuple[Hashes, list[Array]]:
-        keys = pending[0]
-        keys.sort()
-        starts = run_starts(keys)
-        return keys.take(starts), [np.diff(starts, append=len(keys))]
-
     def _flush(self) -> None:
-        """Count the waiting hashes."""
-        if self._waiting:
-            self._join(*self._counted([np.concatenate(parts) for parts in zip(*self._pending, strict=True)]))
+        """Join the waiting hashes with those held; then lower the threshold until the sample fits."""
+        if not self._waiting:
+            return
+        parts = self._pending if self._held is None else [self._held, *self._pending]
         self._pending, self._waiting = [], 0
-
-    def _join(self, keys: Hashes, carried: list[Array]) -> None:
-        """Add counted hashes, ascending; then lower the threshold until the sample fits."""
-        if self._carried is not None:
-            keys = np.concatenate((self._keys, keys))
-            carried = [np.concatenate(parts) for parts in zip(self._carried, carried, strict=True)]
-        keys, carried = _reduced(keys, carried, self.reducers)
-        if len(keys) > self._capacity:
-            self._limit = keys[self._capacity] if self._limit is None else min(self._limit, keys[self._capacity])
+        held = self._reduced(tuple(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        if len(held[0]) > self._capacity:
+            limit = held[0][self._capacity] | _ONE
+            self._limit = limit if self._limit is None else min(self._limit, limit)
         if self._limit is not None:
-            fit = int(np.searchsorted(keys, self._limit))
-            keys, carried = keys[:fit].copy(), [column[:fit].copy() for column in carried]
-        self._keys, self._carried = keys, carried
+            fit = int(np.searchsorted(held[0], self._limit))
+            held = tuple(column[:fit].copy() for column in held)
+        self._held = held
+        settled = self._settled_keys(held)
+        has_many = 2 * len(settled) > len(held[0])  # otherwise they are not worth a look at every row
+        self._settled = _lookups(settled, self._limit) if has_many else []
+
+    def _reduced(self, columns: Columns) -> Columns:
+        """Return the distinct hashes, ascending, their last bit cleared where they occur more than once."""
+        [keys] = columns
+        keys.sort()
+        hashes = keys | _ONE
+        is_first = np.ones(len(keys) + 1, np.bool_)
+        np.not_equal(hashes[1:], hashes[:-1], out=is_first[1:-1])
+        first = keys.compress(is_first[:-1])
+        first -= first & ~is_first[1:].compress(is_first[:-1])
+        return (first,)
+
+    def _settled_keys(self, held: Columns) -> Hashes:
+        [keys] = held
+        return keys.compress(keys & _ONE == 0) | _ONE
+
+    def _once(self, held: Columns, rate: float) -> int:
+        return int(np.count_nonzero(held[0] & _ONE))
 
 
 class _PeopleSample(_Sample):
-    """The same with the smallest and the largest person of each combination in place of its count."""
+    """The same with the smallest and the largest person of each combination in place of a bit of its hash."""
 
-    reducers = (np.minimum, np.maximum)
+    def _reduced(self, columns: Columns) -> Columns:
+        keys, lowest, highest = columns
+        order = np.argsort(keys, kind="stable")
+        keys = keys.take(order)
+        starts = run_starts(keys)
+        lowest, highest = lowest.take(order), highest.take(order)
+        return keys.take(starts), np.minimum.reduceat(lowest, starts), np.maximum.reduceat(highest, starts)
 
-    def _once(self, carried: list[Array], rate: float) -> int:
-        lowest, highest = carried
+    def _settled_keys(self, held: Columns) -> Hashes:
+        keys, lowest, highest = held
+        return keys.compress(lowest < highest)
+
+    def _once(self, held: Columns, rate: float) -> int:
+        _, lowest, highest = held
         alone = lowest.compress(lowest == highest)
         return len(alone) if rate < 1 else len(np.unique(alone))
 
-    def _counted(self, pending: list[Array]) -> tuple[Hashes, list[Array]]:
-        return _reduced(pending[0], pending[1:], self.reducers)
+
+class _Lookup(NamedTuple):
+    """Hashes by some of their bits; of several with the same bits there is one."""
+
+    shift: np.uint64
+    mask: np.uint64
+    table: Hashes
+
+    def is_missing(self, hashes: Hashes) -> Bools:
+        slots = hashes >> self.shift
+        slots &= self.mask
+        missing: Bools = self.table.take(slots.view(np.int64), mode="clip") != hashes
+        return missing
 
 
-def _reduced(keys: Hashes, carried: list[Array], reducers: Iterable[np.ufunc]) -> tuple[Hashes, list[Array]]:
-    """Return the distinct keys, ascending, and what they carry, joined."""
-    order = np.argsort(keys, kind="stable")  # merges two ascending runs in linear time
-    keys = keys.take(order)
-    starts = run_starts(keys)
-    if not len(starts):
-        return keys, carried
-    joined = [join.reduceat(column.take(order), starts) for join, column in zip(reducers, carried, strict=True)]
-    return keys.take(starts), joined
+def _lookups(hashes: Hashes, limit: np.uint64 | None) -> list[_Lookup]:
+    """Return tables that have nearly all of the hashes below a limit: each by the bits that follow the last one's."""
+    lookups: list[_Lookup] = []
+    shift = 64 if limit is None else int(limit).bit_length()
+    while len(hashes) and len(lookups) < _MOST_LOOKUPS:
+        bits = max(_LEAST_BITS, len(hashes).bit_length())
+        shift = max(shift - bits, 0)
+        lookup = _Lookup(np.uint64(shift), np.uint64(2**bits - 1), np.zeros(2**bits, np.uint64))
+        lookup.table[hashes >> lookup.shift & lookup.mask] = hashes
+        lookups.append(lookup)
+        hashes = hashes.compress(lookup.is_missing(hashes))
+    return lookups
+
+
+def _chosen(is_chosen: Bools, columns: Columns) -> Columns:
+    rows = is_chosen.nonzero()[0]
+    return tuple(column.take(rows) for column in columns)
 
 
 def _set_hashes(sets: Iterable[tuple[int, ...]], mixed: dict[int, Hashes]) -> Iterator[tuple[tuple[int, ...], Hashes]]:
-    """Hash the rows of each set from the sum of its columns' hashes; sums of shared leading columns are computed once.
+    """Hash the rows of each set to the product of its columns' odd hashes; that of leading columns is computed once.
 
-    The sums themselves would not do: over a grid of values they are only pairwise independent, which gives estimates of
-    the right variance but with a heavy tail.
+    Sums would not do: over a grid of values they are only pairwise independent, which gives estimates of the right
+    variance but with a heavy tail. The fourth corner of a rectangle has the hash a + b - c, which is small where the
+    others are; of products it is a b / c modulo 2**64, which says nothing about its leading bits.
     """
     path: list[tuple[int, Hashes]] = []
     for columns in sets:
@@ -220,8 +263,8 @@ def _set_hashes(sets: Iterable[tuple[int, ...]], mixed: dict[int, Hashes]) -> It
             shared += 1
         del path[shared:]
         for column in columns[shared:]:
-            path.append((column, path[-1][1] + mixed[column] if path else mixed[column]))
-        yield columns, _mix(path[-1][1], np.uint64(0))
+            path.append((column, path[-1][1] * mixed[column] if path else mixed[column]))
+        yield columns, path[-1][1]
 
 
 def _salt(seed: int, column: int) -> np.uint64:
@@ -230,9 +273,9 @@ def _salt(seed: int, column: int) -> np.uint64:
 
 
 def _mix(hashed: Hashes, salt: np.uint64) -> Hashes:
-    """Scramble hashes with a salt; the leading bits of the result depend on all bits."""
+    """Scramble hashes with a salt, to odd ones; the leading bits of the result depend on all bits."""
     mixed = hashed + salt
     for _ in range(2):  # after once, evenly spaced sums may have evenly spaced hashes
         mixed ^= mixed >> np.uint64(32)
         mixed *= np.uint64(0xD6E8FEB86659FD93)  # odd, so that no two hashes fall together
-    return mixed
+    return mixed | _ONE

@@ -120,12 +120,13 @@ def _report(values: _Values, partition: Partition, label: str) -> pa.Table:
     ends = np.append(starts[1:], len(values.numbers))
     rows = ends - starts if values.counts is None else np.add.reduceat(values.counts, starts)
     places = values.cuts(starts[1:])
-    names = labels.of_runs(values.scale, places)
+    written = [values.scale.text(place) for place in places]
+    names = labels.of_runs(values.scale, places, written)
     if label != "interval":
         _refuse_single_people(label, rows, values.least)
         points = _means(values, starts, ends, rows) if label == "mean" else _medians(values, starts, rows)
         names = [name if math.isnan(x) else values.scale.text(x) for name, x in zip(names, points, strict=True)]
-    edges = [None, *map(values.scale.text, places), None]
+    edges = [None, *written, None]
     columns = [np.arange(1, len(starts) + 1), edges[:-1], edges[1:], rows, names, partition.costs]
     return pa.table(
         [pa.array(column, field.type) for column, field in zip(columns, PARTITION_ROWS, strict=True)],

@@ -37,11 +37,28 @@ def round_numbers(lows: Floats, highs: Floats, is_whole: bool) -> Floats:
         if not len(waiting) or (is_whole and exponent < 0):
             break
         asked = waiting[exponent <= first[waiting]]
-        numbers = _multiples(lows[asked], highs[asked], exponent)
-        is_found = ~np.isnan(numbers)
-        found[asked[is_found]] = numbers[is_found]
-        waiting = np.setdiff1d(waiting, asked[is_found], assume_unique=True)
+        asked = asked[_may_have_multiple(lows[asked], highs[asked], exponent)]
+        if len(asked):
+            numbers = _multiples(lows[asked], highs[asked], exponent)
+            is_found = ~np.isnan(numbers)
+            found[asked[is_found]] = numbers[is_found]
+            waiting = np.setdiff1d(waiting, asked[is_found], assume_unique=True)
     return found
+
+
+def _scaled(ends: Floats, exponent: int) -> Floats:
+    """Return numbers as multiples of a power of ten; those below one are divided by, as 10.0 ** -3 is inexact."""
+    return ends / 10.0**exponent if exponent >= 0 else ends * 10.0**-exponent
+
+
+def _may_have_multiple(lows: Floats, highs: Floats, exponent: int) -> Bools:
+    """Tell quickly where a multiple of a power of ten may lie above the first number and at most at the second.
+
+    Rounding never leads past a whole number, so that none is missed but for a first number that became a whole one.
+    """
+    low, high = _scaled(lows, exponent), _scaled(highs, exponent)
+    whole = np.floor(low)
+    return np.asarray((whole < np.floor(high)) | (whole == low))
 
 
 def _multiples(lows: Floats, highs: Floats, exponent: int) -> Floats:
@@ -50,7 +67,7 @@ def _multiples(lows: Floats, highs: Floats, exponent: int) -> Floats:
     The best ends in 5 or 0, else is even, and of several the nearest to the middle; of many the first twelve are seen.
     """
     power = 10.0 ** abs(exponent)
-    scaled = [ends / power if exponent >= 0 else ends * power for ends in (lows, highs)]
+    scaled = [_scaled(ends, exponent) for ends in (lows, highs)]
     near = (np.abs(scaled[0]) < 2**53) & (np.abs(scaled[1]) < 2**53)
     first = np.floor(np.where(near, scaled[0], 0.0))
     digits = first[:, np.newaxis] + np.arange(12)
