@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from duckanon._core.common.arrays import Array, Bools, Floats, Ints
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY, Scale, Times
-from duckanon._core.common.people import NOBODY
+from duckanon._core.common.people import NOBODY, people_in
 from duckanon._core.common.values import exact_numbers
 
 
@@ -27,8 +27,7 @@ class Holders:
         """Count the different people of each of ``size`` codes, given the code of each combination."""
         if self.persons is None:
             return np.bincount(codes, self.rows, size).astype(np.int64)
-        pairs = np.unique(np.stack([self.persons, codes])[:, self.persons != NOBODY], axis=1)
-        return np.bincount(pairs[1], minlength=size)
+        return people_in(codes, self.persons, size)
 
     def taken(self, is_taken: Bools) -> Holders:
         """Return who has some of the combinations."""

@@ -25,7 +25,9 @@ from duckanon._methods.generalize.recoding.people import People
 from duckanon._methods.generalize.recoding.sensitive import Sensitive
 from duckanon._methods.generalize.recoding.views import Cells, Slice, weighted_count
 
-_MOST_KEPT_VIEW = 100_000  # combinations up to which the last view of each column is kept: some 5 MB each
+# Combinations up to which the last view of each column is kept, some 5 MB each, and pairs of them with people who are
+# in several: their part of a view takes as much.
+_MOST_KEPT_VIEW, _MOST_KEPT_PAIRS = 100_000, 300_000
 
 
 @dataclass
@@ -92,6 +94,8 @@ class Table:
         self.rows = int(self.counts.sum())
         self.work = 0  # combinations that have been sorted or counted so far
         self._kept: list[tuple[list[State], Occupied]] = []
+        pairs = 0 if self.people is None else len(self.people.person)
+        self._keeps_views = len(self.counts) <= _MOST_KEPT_VIEW and pairs <= _MOST_KEPT_PAIRS
         self._last_views: dict[int, tuple[list[State], Slice | Cells]] = {}
         leaf_rows = (
             np.bincount(own, self.counts, axis.n_atoms + 1) for axis, own in zip(axes, self.atoms, strict=True)
@@ -133,7 +137,7 @@ class Table:
         """Return the table as seen from one column, which is the same as long as no other column changes."""
         progress.check()
         self.work += self.view_work
-        if self.view_work > _MOST_KEPT_VIEW:
+        if not self._keeps_views:
             return self._view(column)
         states = [*self.states[:column], *self.states[column + 1 :]]
         last_states, last_view = self._last_views.get(column, (None, None))
@@ -161,13 +165,17 @@ class Table:
         entries = Groups(key, len(loss) << bits, self._rows)
         count = entries.rows.astype(np.int64) if self._rows is not None else _summed(entries, self.counts)
         added = count if self.sizes is self.counts else weighted_count(entries.of_entry, self.sizes, len(entries.keys))
+        other, moving = entries.keys >> bits, None
+        if self.people is not None:
+            counted, moving = self.people.moving(entries.of_entry, other)
+            added = added + counted
         return Slice(
             *common,
-            other=entries.keys >> bits,
+            other=other,
             atom=entries.keys & ((1 << bits) - 1),
             count=count,
             size=added,
-            moving=None if self.people is None else self.people.moving(entries.of_entry),
+            moving=moving,
             n_other=len(loss),
         )
 
