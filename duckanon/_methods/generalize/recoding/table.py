@@ -72,15 +72,17 @@ class Table:
         progress.check()
         # The rows of each distinct combination of atoms, and what it adds to the size of its class: one array if rows
         # are people; where people have several rows, those who are in several combinations are not in it.
-        self.counts = _summed(combinations, entries.counts)
+        counts = _summed(combinations, entries.counts)
+        self.counts = narrow(counts, int(counts.max(initial=0)) + 1)
         self.sizes: Ints | Floats = self.counts if entries.sizes is None else _summed(combinations, entries.sizes)
         self.people: People | None = None
         if entries.people is not None:
             self.people = entries.people.merged(combinations.of_entry, len(combinations.keys))
             self.sizes = self.people.settled
         self.sensitive = entries.sensitive and entries.sensitive.merged(combinations.of_entry, len(combinations.keys))
-        self.of_entry = combinations.of_entry
+        self.of_entry = narrow(combinations.of_entry, len(combinations.keys))
         self.atoms = packed.parts(combinations)  # as narrow as they can be: a gigabyte in a table of a million rows
+        del packed, combinations, counts  # before more is made
         self._weights = self.counts.astype(np.float64)
         self._rows = self._weights if self.counts.all() else None
         self.axes, self.weights, self.k, self.promised_k = axes, weights, k.sought, k.promised
