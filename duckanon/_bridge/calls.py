@@ -40,6 +40,8 @@ UNFIT_TYPE = (
 )
 """The sentence for what Arrow has no way to compute."""
 
+_MANY_CELLS = 1_000_000  # of tables: what was freed of fewer is not worth the milliseconds that giving it back takes
+
 ArrowFunction: TypeAlias = Callable[..., pa.Array]
 """A function that DuckDB calls: Arrow arrays in, one out, of as many rows."""
 
@@ -81,8 +83,13 @@ def report_function(declared: Report, parcels: Parcels, tasks: Tasks) -> ArrowFu
         collected = [_redeemed(parcels, ticket) for ticket in tickets]
         algorithm = imported(declared.algorithm)
         options = _taken(algorithm, declared, options) | dict(zip(declared.tables, collected, strict=True))
-        with for_cells(_cells(collected)):
-            return _rows_as_list(algorithm(**options))
+        cells = _cells(collected)
+        with for_cells(cells):
+            rows = algorithm(**options)
+        del collected, options
+        if cells > _MANY_CELLS:
+            give_back()  # before the query makes its own copies of the rows
+        return _rows_as_list(rows)
 
     return _begun_once(tasks, declared.caller or f"anon.{declared.name}", len(declared.tables), report)
 

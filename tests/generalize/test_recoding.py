@@ -558,8 +558,8 @@ def test_stages_of_a_large_table_end_feasible(has_null, monkeypatch):
 
 
 def test_entries_may_be_taken_that_nobody_moves_between() -> None:
-    moving = Moving(np.array([0, 1]), np.array([7, 7]))
-    stretch = np.zeros(2, np.int64)
-    assert [counts.tolist() for counts in moving.first_and_last_counts(stretch)] == [[1, 0], [0, 1]]
+    moving = Moving(np.array([0, 1]), np.array([7, 7]), 3)
+    counts = moving.first_and_last_counts(np.zeros(3, np.int64))
+    assert [of_entry.tolist() for of_entry in counts] == [[1, 0, 0], [0, 1, 0]]
     nobody = moving.taken(np.array([False, False, True]))
-    assert [counts.tolist() for counts in nobody.first_and_last_counts(stretch)] == [[0, 0], [0, 0]]
+    assert [of_entry.tolist() for of_entry in nobody.first_and_last_counts(np.zeros(1, np.int64))] == [[0], [0]]

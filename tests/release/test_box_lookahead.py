@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 
 from duckanon._core.common.arrays import Floats, Ints
+from duckanon._core.common.people import NOBODY
 from duckanon._core.numbers.parts import column_parts
 from duckanon._core.numbers.support import Support, column_support
 from duckanon._methods.boxes.lookahead import FULL, Lookahead
@@ -28,17 +29,25 @@ def cost(points: Points, members: Ints) -> float:
     )
 
 
-@given(ROWS, st.booleans(), st.integers(0, 99))
-def test_two_boxes_are_the_best_two(rows: list[tuple[int, int]], is_weighted: bool, seed: int) -> None:
+@given(ROWS, st.booleans(), st.integers(0, 99), st.sampled_from([None, K, 2 * K]))
+def test_two_boxes_are_the_best_two(
+    rows: list[tuple[int, int]], is_weighted: bool, seed: int, most_people: int | None
+) -> None:
     random = np.random.default_rng(seed)
     values = np.array(rows, np.float64).T
     values = values[:, value_order(list(values))]
     everybody = np.arange(len(rows))
-    points = Points(list(values), [random.random(len(rows)), 2.0] if is_weighted else [1.0, 0.25])
+    people = None if most_people is None else random.permutation(np.arange(len(rows)) % (most_people + 1)) - 1
+    points = Points(list(values), [random.random(len(rows)), 2.0] if is_weighted else [1.0, 0.25], people)
     pairs = [
         (np.flatnonzero(column < cut), np.flatnonzero(column >= cut)) for column in values for cut in np.unique(column)
     ]
-    possible = [sum(cost(points, side) for side in pair) for pair in pairs if min(map(len, pair)) >= K]
+    whose = everybody if people is None else people
+    possible = [
+        sum(cost(points, side) for side in pair)
+        for pair in pairs
+        if min(len(set(whose[side].tolist()) - {NOBODY}) for side in pair) >= K
+    ]
     best = min(possible, default=cost(points, everybody))
     nodes = root_nodes(points, np.array([len(rows)]), values.min(axis=1)[None], values.max(axis=1)[None])
     boxes, costs = Lookahead(points, K, FULL).boxes(nodes, lambda share: None)

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import Bools, Ints
+from duckanon._core.common.arrays import Ints
 from duckanon._core.common.codes import encode
 from duckanon._core.common.names import did_you_mean
 
 NOBODY = -1
 """The number of a row whose person is NULL: it counts as nobody, as in SQL's count(DISTINCT person)."""
+ONLY = -2
+"""The number of a pair that has one row, where there is no need for one of its own: `occurrences` is quicker then."""
 
 
 def person_index(person: Any, names: Sequence[str], cols: Sequence[str] = ()) -> int:
@@ -88,13 +90,16 @@ def cut_range(pairs: Ints, starts: Ints, ends: Ints, k: int) -> tuple[Ints, Ints
 
 def occurrences(pairs: Ints) -> tuple[Ints, Ints]:
     """Return the rows at which pairs (`numbered_pairs`) come up for the first time, and those of the last time."""
-    known = np.flatnonzero(pairs != NOBODY)
-    written = pairs[known]
+    several = np.flatnonzero(pairs >= 0)
+    written = pairs[several]
     occurrence = np.empty(int(written.max(initial=-1)) + 1, dtype=np.int64)
-    occurrence[written[::-1]] = known[::-1]
-    firsts = np.flatnonzero(_marked(occurrence, len(pairs)))
-    occurrence[written] = known
-    return firsts, np.flatnonzero(_marked(occurrence, len(pairs)))
+    is_first = pairs == ONLY
+    is_last = is_first.copy()
+    occurrence[written[::-1]] = several[::-1]
+    is_first[occurrence] = True
+    occurrence[written] = several
+    is_last[occurrence] = True
+    return np.flatnonzero(is_first), np.flatnonzero(is_last)
 
 
 def cut_places(
@@ -112,12 +117,6 @@ def cut_places(
     first[enough] = firsts[(before + left - 1)[enough]] + 1
     last[enough] = lasts[(after - right)[enough]]
     return first, last
-
-
-def _marked(places: Ints, length: int) -> Bools:
-    marks: Bools = np.zeros(length, dtype=np.bool_)
-    marks[places] = True
-    return marks
 
 
 def label_names(table: pa.Table, by: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from duckanon._core.common.arrays import Bools, Floats, Ints
-from duckanon._core.common.people import cut_places, numbered_pairs, occurrences
+from duckanon._core.common.people import NOBODY, cut_places
 from duckanon._core.numbers.grids import Grid
 from duckanon._core.numbers.support import Support
 
@@ -97,10 +97,11 @@ def _cuts(column: Floats, begins: Ints, changes: Ints, k: int, grid: Grid, peopl
     """Cut sorted runs as often as they can be; return where right parts begin, and the numbers that they begin at."""
     ends = np.append(begins[1:], len(column))
     nodes = _Nodes(begins, ends, np.zeros(len(begins), np.int64))
+    neighbours = None if people is None else _neighbours(people)
     places: list[Ints] = []
     cuts: list[Floats] = []
     while len(nodes.starts):
-        nodes, window, room = _windows(nodes, k, people)
+        nodes, window, room = _windows(nodes, k, neighbours)
         if not len(nodes.starts):
             break
         first = np.searchsorted(changes, window[0])
@@ -126,24 +127,39 @@ def _cuts(column: Floats, begins: Ints, changes: Ints, k: int, grid: Grid, peopl
     return np.concatenate([*places, np.zeros(0, np.int64)]), np.concatenate([*cuts, np.zeros(0)])
 
 
-def _windows(nodes: _Nodes, k: int, people: Ints | None) -> tuple[_Nodes, tuple[Ints, Ints], tuple[Ints, Ints]]:
+def _neighbours(people: Ints) -> tuple[Ints, Ints]:
+    """Return for every row the one before and the one after it of the same person.
+
+    They lie before the first and after the last row where there is none, and the other way round for rows of nobody,
+    which so are nobody's first or last row wherever people are counted.
+    """
+    rows = len(people)
+    order = np.argsort(people, kind="stable")
+    is_same = np.diff(people[order]) == 0
+    before, after = np.full(rows, -1), np.full(rows, rows)
+    before[order[1:][is_same]], after[order[:-1][is_same]] = order[:-1][is_same], order[1:][is_same]
+    before[people == NOBODY], after[people == NOBODY] = rows, -1
+    return before, after
+
+
+def _windows(
+    nodes: _Nodes, k: int, neighbours: tuple[Ints, Ints] | None
+) -> tuple[_Nodes, tuple[Ints, Ints], tuple[Ints, Ints]]:
     """Return the nodes of at least two leaves, the places that cost no leaf, and those that leave k on both sides."""
-    if people is None:
+    if neighbours is None:
         nodes = nodes._replace(leaves=(nodes.ends - nodes.starts) // k)
         nodes = nodes.keep(nodes.leaves >= 2)
         left = nodes.leaves // 2 * k
         right = nodes.leaves * k - left
         return nodes, (nodes.starts + left, nodes.ends - right), (nodes.starts + k, nodes.ends - k)
-    # Nodes that are done stay in the array as gaps between the others: nobody's records.
-    node_of = np.full(len(people), -1)
-    for_each = np.argsort(nodes.starts)
-    nodes = nodes._replace(starts=nodes.starts[for_each], ends=nodes.ends[for_each])
+    by_start = np.argsort(nodes.starts)
+    nodes = nodes._replace(starts=nodes.starts[by_start], ends=nodes.ends[by_start])
     sizes = nodes.ends - nodes.starts
     inside = np.repeat(nodes.starts - (np.cumsum(sizes) - sizes), sizes) + np.arange(int(sizes.sum()))
-    node_of[inside] = np.repeat(np.arange(len(sizes)), sizes)
-    pairs = np.full(len(people), -1)
-    pairs[inside] = numbered_pairs(node_of[inside], people[inside])
-    seen = occurrences(pairs)
+    before, after = neighbours
+    is_first = before[inside] < np.repeat(nodes.starts, sizes)
+    is_last = after[inside] >= np.repeat(nodes.ends, sizes)
+    seen = inside[is_first], inside[is_last]
     found = np.searchsorted(seen[0], nodes.ends) - np.searchsorted(seen[0], nodes.starts)
     nodes = nodes._replace(leaves=found // k)
     nodes = nodes.keep(nodes.leaves >= 2)

@@ -71,7 +71,8 @@ def special_uniques(
     row_counts = cells.row_counts[scored.places]
     pairs = int(cells.row_counts[cells.people == 2].sum())  # NULLs among their values or not, as sdcMicro counts them
     dis = _dis_scores(scored.scores, row_counts, pairs, len(cells.columns), sampling_fraction)
-    shares = scored.by_column / np.where(scored.scores > 0, scored.scores, 1)
+    shares = scored.by_column
+    shares /= np.where(scored.scores > 0, scored.scores, 1)
     return pa.table(
         [
             pa.array(cells.classes[scored.places]),

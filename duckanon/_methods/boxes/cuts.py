@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from duckanon._core.common.arrays import Bools, Floats, Ints
-from duckanon._core.common.people import cut_range, numbered_pairs
+from duckanon._core.common.people import NOBODY, ONLY, cut_range
 from duckanon._methods.boxes.nodes import Nodes, Points, midway, segment_sums
 
 SHARES = (0.5, 0.25, 0.75, 0.125, 0.875, 1 / 16, 15 / 16, 1 / 32, 31 / 32)
@@ -227,9 +227,17 @@ def node_people(points: Points, nodes: Nodes) -> Ints | None:
     """Return for every record its node and its person as one number; None where every record is another person."""
     if points.people is None:
         return None
-    records = nodes.orders[0]
+    records = nodes.orders[-1]  # by person within a node
+    people = points.people.take(records)
+    is_next = np.ones(len(people) + 1, dtype=np.bool_)
+    np.not_equal(people[1:], people[:-1], out=is_next[1:-1])
+    is_next[nodes.starts] = True
+    is_only, is_nobody = is_next[1:] & is_next[:-1], people == NOBODY
+    numbers = np.cumsum(is_next[:-1] & ~is_only & ~is_nobody) - 1
+    numbers[is_only] = ONLY
+    numbers[is_nobody] = NOBODY
     pairs = np.empty(len(points.people), dtype=np.int64)
-    pairs[records] = numbered_pairs(np.repeat(np.arange(len(nodes.sizes)), nodes.sizes), points.people.take(records))
+    pairs[records] = numbers
     return pairs
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, Ints
-from duckanon._methods.boxes.cuts import TINY, feasible_cuts
+from duckanon._methods.boxes.cuts import TINY, cut_room, feasible_cuts, node_people
 from duckanon._methods.boxes.nodes import Leaves, Nodes, Points, node_costs, split
 from duckanon._methods.boxes.search import joined, joined_nodes
 
@@ -58,7 +58,11 @@ class _Cuts(NamedTuple):
 
 
 class Lookahead:
-    """A search for boxes of at least k records, each of another person."""
+    """A search for boxes of at least k people.
+
+    Cuts leave k people on both sides. What the sides will cost is estimated as if each record were another person: with
+    the people of a node in place of its records boxes became no narrower.
+    """
 
     def __init__(self, points: Points, k: int, effort: Effort) -> None:
         self.points, self.k, self.effort, self.grid = points, k, effort, 1.0
@@ -151,18 +155,27 @@ class Lookahead:
         count = len(nodes.sizes)
         nowhere = np.zeros((2, count, most), np.int64)
         found = _Cuts(nowhere[0], nowhere[1], np.full((count, most), np.inf))
+        rooms = self._rooms(nodes)
         is_large = nodes.sizes >= (_FEW + 1) * self.k
         if is_large.any():
-            for into, made in zip(found, self._cuts_at_shares(nodes.keep(is_large), most), strict=True):
+            cuts = self._cuts_at_shares(nodes.keep(is_large), rooms[:, :, is_large], most)
+            for into, made in zip(found, cuts, strict=True):
                 into[is_large] = made
         small = np.flatnonzero(~is_large)
         for chosen in _alike(nodes.sizes[small]):
             rows = small[chosen]
-            for into, made in zip(found, self._cuts_anywhere(nodes, rows, most), strict=True):
+            for into, made in zip(found, self._cuts_anywhere(nodes, rows, rooms[:, :, rows], most), strict=True):
                 into[rows, : made.shape[0]] = made.T
         return found
 
-    def _cuts_at_shares(self, nodes: Nodes, most: int) -> _Cuts:
+    def _rooms(self, nodes: Nodes) -> Ints:
+        """Return how many records a cut may put on the left side at least and at most; columns by ends by nodes."""
+        pairs, shaping = node_people(self.points, nodes), self.points.shaping
+        orders = nodes.orders[: 1 if pairs is None else shaping]  # of records there is the same room in all columns
+        rooms = np.stack([cut_room(nodes, order, pairs, self.k) for order in orders]) - nodes.starts
+        return np.broadcast_to(rooms, (shaping, *rooms.shape[1:]))
+
+    def _cuts_at_shares(self, nodes: Nodes, rooms: Ints, most: int) -> _Cuts:
         """Compare cuts of large nodes at some places."""
         n, starts, sizes = self.points.shaping, nodes.starts, nodes.sizes[:, None]
         leaves = sizes // self.k
@@ -171,8 +184,9 @@ class Lookahead:
         promised = np.empty(places.shape)
         for column in range(n):
             order, values = nodes.orders[column], self.points.ends(column)[0]
-            room = starts + self.k, starts + nodes.sizes - self.k
-            cuts = np.sort(feasible_cuts(values, order, starts, room, wanted, False)[0], axis=1)
+            first, last = rooms[column] + starts
+            of_people = self.points.people is not None
+            cuts = np.sort(feasible_cuts(values, order, starts, (first, last), wanted, of_people)[0], axis=1)
             bounds = np.concatenate([starts[:, None], cuts], axis=1)
             reached = np.maximum.reduceat(self.ends.take(order, axis=0), bounds.ravel(), axis=0)
             reached = reached.reshape(*bounds.shape, 2 * n)
@@ -184,6 +198,7 @@ class Lookahead:
                 np.maximum.accumulate(reached[:, ::-1], axis=1)[:, -2::-1], sizes - left, order, bounds, True
             )
             score[is_same | (values[order[cuts]] == values[order[cuts - 1]])] = np.inf
+            score[(cuts < first[:, None]) | (cuts > last[:, None])] = np.inf
             places[column], promised[column] = left, score
         at, scores = (made.swapaxes(0, 1).reshape(len(starts), -1) for made in (places, promised))
         best = np.argsort(scores, axis=1, kind="stable")[:, :most]
@@ -208,7 +223,7 @@ class Lookahead:
         costs: Floats = as_grid**self.grid * as_node ** (1 - self.grid) * sizes
         return costs
 
-    def _cuts_anywhere(self, nodes: Nodes, chosen: Ints, most: int) -> tuple[Ints, Ints, Floats]:
+    def _cuts_anywhere(self, nodes: Nodes, chosen: Ints, rooms: Ints, most: int) -> tuple[Ints, Ints, Floats]:
         """Compare all cuts of small nodes of nearly the same size; return the best, cuts by nodes."""
         k, n, sizes = self.k, self.points.shaping, nodes.sizes[chosen]
         length = int(sizes.max())
@@ -232,7 +247,7 @@ class Lookahead:
             ends = self.ends.take(records, axis=0)
             score = factors[0] * self._running_costs(records, ends, sizes, False)[inside]
             score += factors[1] * self._running_costs(records[::-1], ends[::-1], sizes, True)[inside][::-1]
-            score[(low[1:] == low[:-1]) | (right < k)] = np.inf
+            score[(low[1:] == low[:-1]) | (left < rooms[column, 0]) | (left > rooms[column, 1])] = np.inf
             scores[: len(left)] = score
             at[column], best[column] = grouped.argmin(axis=1), grouped.min(axis=1)
         at += k + width * np.arange(groups)[:, None]

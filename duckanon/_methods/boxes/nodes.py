@@ -49,7 +49,7 @@ class Points(NamedTuple):
 class Nodes(NamedTuple):
     """Nodes of the tree, with their records."""
 
-    orders: list[Ints]  # by column: the records by node, and by the column's value within a node
+    orders: list[Ints]  # by column: the records by node, and by the column's value within a node; last of all by person
     sizes: Ints
     roots: Ints  # the node of an earlier level that each comes from
     lower: Floats  # the cells, nodes by shaping columns: the ends of the nodes as the cuts made them
@@ -138,7 +138,7 @@ def root_nodes(points: Points, sizes: Ints, lower: Floats, upper: Floats) -> Nod
     """Make nodes of records that come one node after the other, with the cells from `lower` to `upper`."""
     ends = np.cumsum(sizes)
     orders: list[Ints] = []
-    for values in points.values:
+    for values in points.values if points.people is None else [*points.values, points.people]:
         pieces = []
         for start, end in zip(ends - sizes, ends, strict=True):
             piece = values[start:end]

@@ -116,9 +116,9 @@ def _ahead(
 ) -> list[tuple[Leaves, Floats]]:
     """Grow boxes by looking ahead, and return what those of each node cost.
 
-    Nothing is returned where boxes need more than k records: people are counted, values are different, or cells tile.
+    Nothing is returned where boxes need more than k people: values are different, or cells tile.
     """
-    if rules.l > 1 or points.people is not None or points.tiles:
+    if rules.l > 1 or points.tiles:
         return []
     size = len(points.values[0])
     efforts = [lookahead.FULL if size <= _SMALL else lookahead.MOST if size <= _MIDDLING else lookahead.HALF]

@@ -184,7 +184,9 @@ def _choose(points: Points, nodes: Nodes, which: Ints, options: Candidates, rule
             kept = nodes.keep(tested)
             cuts = options.cuts[refused, chosen] - starts[refused] + kept.starts
             parts = split(points, kept, options.columns[chosen], cuts)
-            good = diverse(points.values, parts.orders, parts.starts, parts.sizes, rules.l, rules.epsilon)
+            good = diverse(
+                points.values, parts.orders[: len(points.values)], parts.starts, parts.sizes, rules.l, rules.epsilon
+            )
             good = good[: len(refused)] & good[len(refused) :]
             scores[refused, chosen] = np.where(good, scores[refused, chosen], np.inf)
             refused = refused[~good]

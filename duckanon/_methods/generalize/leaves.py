@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from duckanon._core.common.arrays import Array, Bools, Floats, Ints
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY, Scale, Times
-from duckanon._core.common.people import NOBODY
+from duckanon._core.common.people import NOBODY, people_in
 from duckanon._core.common.values import exact_numbers
 
 
@@ -27,8 +27,7 @@ class Holders:
         """Count the different people of each of ``size`` codes, given the code of each combination."""
         if self.persons is None:
             return np.bincount(codes, self.rows, size).astype(np.int64)
-        pairs = np.unique(np.stack([self.persons, codes])[:, self.persons != NOBODY], axis=1)
-        return np.bincount(pairs[1], minlength=size)
+        return people_in(codes.astype(np.int64), self.persons, size)
 
     def taken(self, is_taken: Bools) -> Holders:
         """Return who has some of the combinations."""
@@ -85,7 +84,7 @@ class Leaves:
     def taken(self, is_taken: Bools, holders: Holders, k: int) -> Self:
         """Return the leaves of the combinations that are taken, which the holders have: as if there were no others."""
         own, found = self.codes[is_taken], self.found(is_taken)
-        place = np.zeros(len(self.rows), np.int64)
+        place = np.zeros(len(self.rows), self.codes.dtype)
         place[found] = np.arange(len(found))
         codes = place[own]
         rows = np.bincount(codes, holders.rows, len(found)).astype(np.int64)
@@ -234,9 +233,9 @@ def _distinct(known: Array, is_known: Bools, holders: Holders) -> tuple[Array, L
 
 def _leaves(entries: Ints, order: Ints, is_known: Bools, holders: Holders) -> Leaves:
     """Return who has which of the values, given which of them each known one is, and their order."""
-    rank = np.empty(len(order), np.int64)
+    rank = np.empty(len(order), np.min_scalar_type(len(order)))  # codes are as narrow as they can be
     rank[order] = np.arange(len(order))
-    codes = np.full(len(is_known), len(order), np.int64)
+    codes = np.full(len(is_known), len(order), rank.dtype)
     codes[is_known] = rank[entries]
     size = len(order) + (not is_known.all())
     rows = np.bincount(codes, holders.rows, size).astype(np.int64)

@@ -63,9 +63,10 @@ class Groups:
     rows: Ints | Floats
 
     def __init__(self, key: Ints, size: int, rows: Floats | None = None) -> None:
-        self._key, self._size = key, size
+        self._size, self._entries = size, len(key)
         self._order: Ints | None = None
         if is_dense(size, len(key)):
+            self._key = key
             totals = np.bincount(key, rows, size)
             self.keys = (totals > 0).nonzero()[0]  # of truth values, which takes a third of the time
             self.rows = totals[self.keys]
@@ -73,9 +74,11 @@ class Groups:
         # Sorting numbers is twice as fast as sorting where they are.
         bits = len(key).bit_length()
         if size < MOST_KEY >> bits:
-            packed = (key << bits) | np.arange(len(key))
-            packed.sort()
-            self._order, ordered = packed & ((1 << bits) - 1), packed >> bits
+            ordered = key << bits
+            ordered |= np.arange(len(key))
+            ordered.sort()
+            self._order = ordered & ((1 << bits) - 1)
+            ordered >>= bits
         else:
             self._order = np.argsort(key, kind="stable")
             ordered = key[self._order]
@@ -93,8 +96,11 @@ class Groups:
             number = np.empty(self._size, np.int64)
             number[self.keys] = np.arange(len(self.keys))
             return number[self._key]
-        group = np.empty(len(self._key), np.int64)
-        group[self._order] = np.repeat(np.arange(len(self.keys)), run_lengths(self._starts, len(self._key)))
+        in_order = np.zeros(self._entries, np.int64)
+        in_order[self._starts[1:]] = 1
+        np.cumsum(in_order, out=in_order)
+        group = np.empty_like(in_order)
+        group[self._order] = in_order
         return group
 
     @cached_property

@@ -48,38 +48,58 @@ class People:
         """Count the different people of each class."""
         progress.check()
         settled = np.bincount(class_of_combination, self.settled, classes)
-        pairs = distinct(self.person * classes + class_of_combination.take(self.combination), is_nearly_sorted=True)
-        return np.asarray(settled + np.bincount(pairs % classes, minlength=classes), dtype=np.float64)
+        pairs, bits = self._pairs(class_of_combination, classes)
+        return np.asarray(settled + np.bincount(pairs & ((1 << bits) - 1), minlength=classes), dtype=np.float64)
 
-    def moving(self, entry_of_combination: Ints) -> Moving | None:
-        """Return those who are in several combinations, by the entries that the combinations have been sorted into."""
-        if not len(self.person):
-            return None
-        bits = int(entry_of_combination.max()).bit_length()  # shifts are quicker than products and divisions
-        pairs = distinct((self.person << bits) + entry_of_combination.take(self.combination), is_nearly_sorted=True)
-        return Moving(pairs & ((1 << bits) - 1), pairs >> bits)
+    def _pairs(self, number_of_combination: Ints, numbers: int) -> tuple[Ints, int]:
+        """Return the different pairs of a person and a number that combinations have, and how many bits it takes."""
+        bits = (numbers - 1).bit_length()  # shifts are quicker than products and divisions
+        pairs = self.person << bits
+        pairs += number_of_combination.take(self.combination)
+        return distinct(pairs, is_nearly_sorted=True), bits
+
+    def moving(self, entry_of_combination: Ints, class_of_entry: Ints) -> tuple[Ints, Moving | None]:
+        """Return those who are in several combinations, by the entries that the combinations have been sorted into.
+
+        Entries are sorted by class first. Those who are in one entry of a class count there, whatever else of the class
+        it is merged with: they are returned as a number for each entry, all others one by one.
+        """
+        entries = len(class_of_entry)
+        pairs, bits = self._pairs(entry_of_combination, entries)
+        entry = pairs & ((1 << bits) - 1)
+        of_class = class_of_entry.take(entry)
+        is_several = np.zeros(len(pairs) + 1, bool)
+        np.equal(of_class[1:], of_class[:-1], out=is_several[1:-1])
+        is_several[1:-1] &= (pairs[1:] ^ pairs[:-1]) < 1 << bits  # of one person
+        if not is_several.any():
+            return np.bincount(entry, minlength=entries), None
+        is_several = is_several[1:] | is_several[:-1]
+        counted = np.bincount(entry.compress(~is_several), minlength=entries)
+        return counted, Moving(entry.compress(is_several), pairs.compress(is_several) >> bits, entries)
 
 
 @dataclass(frozen=True)
 class Moving:
-    """People who are in several entries of a sorted table.
+    """People who are in several entries of a class of a sorted table.
 
-    A stretch is a run of entries, so that a person's pairs of one stretch stand beside each other: nothing has to be
-    sorted to count people, which a search asks for thousands of times.
+    A stretch is a run of entries of one class, so that a person's pairs of one stretch stand beside each other: nothing
+    has to be sorted to count people, which a search asks for thousands of times.
     """
 
     # entry, person: one pair for each entry that a person is in, by person and entry
     entry: Ints
     person: Ints
+    entries: int  # of the table
 
     @cached_property
     def _is_another_person(self) -> Bools:
         """Whether each pair but the first is of another person than the pair before it."""
         return np.not_equal(self.person[1:], self.person[:-1])
 
-    def counts(self, entries: int) -> Ints:
-        """Count the people of each entry."""
-        return np.bincount(self.entry, minlength=entries)
+    @cached_property
+    def counts(self) -> Ints:
+        """The number of people of each entry."""
+        return np.bincount(self.entry, minlength=self.entries)
 
     def distinct(self, group_of_entry: Ints, groups: int) -> Ints:
         """Count the different people of each group of entries, which need not be stretches."""
@@ -102,9 +122,12 @@ class Moving:
         is_first = self.is_first(stretch_of_entry)
         is_last = np.ones(len(is_first), bool)  # of nobody, where the entries that were taken have no such people
         is_last[:-1] = is_first[1:]
-        first, last = (
-            np.bincount(self.entry.compress(chosen), minlength=len(stretch_of_entry)) for chosen in (is_first, is_last)
-        )
+        if 2 * np.count_nonzero(is_first) < len(is_first):
+            first, last = (np.bincount(self.entry.compress(own), minlength=self.entries) for own in (is_first, is_last))
+            return first, last
+        # There are fewer of the others to be counted.
+        others = (np.bincount(self.entry.compress(~own), minlength=self.entries) for own in (is_first, is_last))
+        first, last = (self.counts - count for count in others)
         return first, last
 
     def entries_before(self, stretch_of_entry: Ints) -> Ints:
@@ -114,4 +137,5 @@ class Moving:
     def taken(self, is_taken: Bools) -> Moving:
         """Return the people of those entries that are taken, which are numbered anew."""
         keep = is_taken.take(self.entry)
-        return Moving((np.cumsum(is_taken) - 1).take(self.entry.compress(keep)), self.person.compress(keep))
+        entry = (np.cumsum(is_taken) - 1).take(self.entry.compress(keep))
+        return Moving(entry, self.person.compress(keep), int(np.count_nonzero(is_taken)))

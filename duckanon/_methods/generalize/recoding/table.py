@@ -25,7 +25,9 @@ from duckanon._methods.generalize.recoding.people import People
 from duckanon._methods.generalize.recoding.sensitive import Sensitive
 from duckanon._methods.generalize.recoding.views import Cells, Slice, weighted_count
 
-_MOST_KEPT_VIEW = 100_000  # combinations up to which the last view of each column is kept: some 5 MB each
+# Combinations up to which the last view of each column is kept, some 5 MB each, and pairs of them with people who are
+# in several: their part of a view takes as much.
+_MOST_KEPT_VIEW, _MOST_KEPT_PAIRS = 100_000, 300_000
 
 
 @dataclass
@@ -70,15 +72,17 @@ class Table:
         progress.check()
         # The rows of each distinct combination of atoms, and what it adds to the size of its class: one array if rows
         # are people; where people have several rows, those who are in several combinations are not in it.
-        self.counts = _summed(combinations, entries.counts)
+        counts = _summed(combinations, entries.counts)
+        self.counts = narrow(counts, int(counts.max(initial=0)) + 1)
         self.sizes: Ints | Floats = self.counts if entries.sizes is None else _summed(combinations, entries.sizes)
         self.people: People | None = None
         if entries.people is not None:
             self.people = entries.people.merged(combinations.of_entry, len(combinations.keys))
             self.sizes = self.people.settled
         self.sensitive = entries.sensitive and entries.sensitive.merged(combinations.of_entry, len(combinations.keys))
-        self.of_entry = combinations.of_entry
+        self.of_entry = narrow(combinations.of_entry, len(combinations.keys))
         self.atoms = packed.parts(combinations)  # as narrow as they can be: a gigabyte in a table of a million rows
+        del packed, combinations, counts  # before more is made
         self._weights = self.counts.astype(np.float64)
         self._rows = self._weights if self.counts.all() else None
         self.axes, self.weights, self.k, self.promised_k = axes, weights, k.sought, k.promised
@@ -92,6 +96,8 @@ class Table:
         self.rows = int(self.counts.sum())
         self.work = 0  # combinations that have been sorted or counted so far
         self._kept: list[tuple[list[State], Occupied]] = []
+        pairs = 0 if self.people is None else len(self.people.person)
+        self._keeps_views = len(self.counts) <= _MOST_KEPT_VIEW and pairs <= _MOST_KEPT_PAIRS
         self._last_views: dict[int, tuple[list[State], Slice | Cells]] = {}
         leaf_rows = (
             np.bincount(own, self.counts, axis.n_atoms + 1) for axis, own in zip(axes, self.atoms, strict=True)
@@ -133,7 +139,7 @@ class Table:
         """Return the table as seen from one column, which is the same as long as no other column changes."""
         progress.check()
         self.work += self.view_work
-        if self.view_work > _MOST_KEPT_VIEW:
+        if not self._keeps_views:
             return self._view(column)
         states = [*self.states[:column], *self.states[column + 1 :]]
         last_states, last_view = self._last_views.get(column, (None, None))
@@ -161,13 +167,17 @@ class Table:
         entries = Groups(key, len(loss) << bits, self._rows)
         count = entries.rows.astype(np.int64) if self._rows is not None else _summed(entries, self.counts)
         added = count if self.sizes is self.counts else weighted_count(entries.of_entry, self.sizes, len(entries.keys))
+        other, moving = entries.keys >> bits, None
+        if self.people is not None:
+            counted, moving = self.people.moving(entries.of_entry, other)
+            added = added + counted
         return Slice(
             *common,
-            other=entries.keys >> bits,
+            other=other,
             atom=entries.keys & ((1 << bits) - 1),
             count=count,
             size=added,
-            moving=None if self.people is None else self.people.moving(entries.of_entry),
+            moving=moving,
             n_other=len(loss),
         )
 

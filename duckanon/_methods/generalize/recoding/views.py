@@ -54,7 +54,7 @@ class Slice(View):
     atom: Ints
     count: Ints
     size: Ints | Floats
-    moving: Moving | None  # the people who are in several entries, and do not add up: they are not in `size`
+    moving: Moving | None  # the people in several entries of a class, who do not add up: they are not in `size`
     n_other: int  # how many classes of the other columns there are
     marginal_size: Ints | Floats = field(init=False)  # the most that each atom adds to the size of a class
 
@@ -86,7 +86,7 @@ class Slice(View):
     @property
     def entry_size(self) -> Ints | Floats:
         """The number of people of each entry."""
-        return self.size if self.moving is None else self.size + self.moving.counts(len(self.count))
+        return self.size if self.moving is None else self.size + self.moving.counts
 
     def sizes(self, groups: Ints, n_groups: int) -> Floats:
         """Count the people of each group of entries."""
@@ -142,8 +142,9 @@ class Slice(View):
         if self.moving is not None:  # each person counts where the prefix, or what is after it, first holds him
             counted = self.moving.first_and_last_counts(_stretches(starts, len(segment)))
             first, last = self.size + counted[0], self.size + counted[1]
-        up_to, _ = (rows_up_to, rows_after) if first is self.count else running(first, starts)
-        _, after = (rows_up_to, rows_after) if last is self.count else running(last, starts)
+        up_to, after = (rows_up_to, rows_after) if first is self.count else running(first, starts)
+        if last is not first:
+            after = running(last, starts)[1]
         begin = run_starts(segment_of_atom)
         size = run_lengths(begin, self.n_atoms)
         results = []
