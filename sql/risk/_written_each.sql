@@ -3,7 +3,6 @@
 --     piece      @ stands for the column's name, in quotes, # for its number among `cols`
 --     separator  what stands between the pieces, such as ', '
 CREATE OR REPLACE MACRO anon._written_each(cols, piece, separator) AS
-    anon._joined(list_transform(CASE WHEN len(TRY_CAST(cols AS VARCHAR[])) > 0 THEN TRY_CAST(cols AS VARCHAR[])
-                                     ELSE [''] END, lambda named, place:
-        replace(replace(piece, '#', CAST(place AS VARCHAR)), '@', anon._identifier(coalesce(nullif(named, ''), ' ')))),
-        separator);
+    anon._joined(list_transform(range(1, 1 + greatest(1, coalesce(len(TRY_CAST(cols AS VARCHAR[])), 0))), lambda place:
+        replace(replace(piece, '#', CAST(place AS VARCHAR)), '@',
+                anon._identifier(coalesce(nullif(TRY_CAST(cols AS VARCHAR[])[place], ''), ' ')))), separator);
