@@ -98,6 +98,7 @@ WITH _duckanon_by_rows AS (
     SELECT attacker, maximum_risk, average_risk, class_rows AS rows_at_risk, fraction_at_risk,
            attackers.rows_at_risk AS people_at_risk
     FROM anon._attackers('_counted_risks', threshold) AS attackers LEFT JOIN _rows_at_risk USING (attacker)
+    ORDER BY list_position(['prosecutor', 'journalist', 'marketer'], attacker) ASC NULLS LAST
 ), _totals AS (                                         -- the table is its own population: the risks of both are equal
     SELECT max(risk) AS maximum_risk, sum(risk * people) / sum(people) AS average_risk,
            coalesce(sum(row_count) FILTER (risk > threshold), 0)::BIGINT AS rows_at_risk,
@@ -114,7 +115,6 @@ WITH _duckanon_by_rows AS (
     FROM (SELECT *, unnest(['prosecutor', 'journalist', 'marketer']) AS attacker FROM _totals)
 )
 FROM query_table(CASE WHEN population IS NULL THEN '_in_table'                         -- only one of them is bound
-                      WHEN typeof(population) = 'VARCHAR' THEN '_in_population' ELSE '_in_number' END)
-ORDER BY list_position(['prosecutor', 'journalist', 'marketer'], attacker) ASC NULLS LAST;
+                      WHEN typeof(population) = 'VARCHAR' THEN '_in_population' ELSE '_in_number' END);
 COMMENT ON MACRO TABLE anon.reidentification_risk IS
     'Prosecutor, journalist and marketer risk: the largest, the average, and the rows above a threshold.';

@@ -1,5 +1,5 @@
--- anon._is_inside: whether a number is as near to the one at a place of a list as a second list says. NULL is so to
--- NULL.
-CREATE OR REPLACE MACRO anon._is_inside(number, images, place, half_widths) AS
-    coalesce(abs(number - images[place]) <= half_widths[place],
-             number IS NULL AND images IS NOT NULL AND images[place] IS NULL);
+-- anon._is_inside: whether a number is as near to its image as the half width says. NULL is so to NULL; the answer is
+-- NULL where only one of them is.
+--     is_released  whether there is an image
+CREATE OR REPLACE MACRO anon._is_inside(number, image, half_width, is_released) AS
+    abs(number - image) <= half_width OR (is_released AND number IS NULL AND image IS NULL);

@@ -18,8 +18,11 @@
 CREATE OR REPLACE MACRO anon.interval_disclosure(
     original, released, cols, width := 0.05, key := NULL, person := NULL
 ) AS TABLE
-WITH _duckanon_names AS (
-    SELECT list(column_name ORDER BY place ASC NULLS LAST) AS names
+WITH _duckanon_names AS (                               -- `nth` of cols, 0 for all of them together
+    SELECT 0 AS place, NULL AS column_name, 0 AS nth
+    UNION ALL
+    SELECT place, column_name,
+           list_position(list_transform(TRY_CAST(cols AS VARCHAR[]), lambda named: lower(named)), lower(column_name))
     FROM anon._columns(original) WHERE anon._is_among(column_name, cols)
 ), _duckanon_originals AS NOT MATERIALIZED (
     SELECT COLUMNS(cols), COLUMNS([anon._or_none(key)]) AS _duckanon_key,
@@ -33,44 +36,36 @@ WITH _duckanon_names AS (
                                anon._checked_person('anon.interval_disclosure', person, cols,
                                    CASE WHEN TRY_CAST(width AS DOUBLE) >= 0 AND isfinite(TRY_CAST(width AS DOUBLE))
                                              THEN anon._checked_apart('anon.interval_disclosure', cols,
-                                                      ['_duckanon_none', '_duckanon_original', '_duckanon_numbers',
-                                                       '_duckanon_hash', '_duckanon_alike', '_duckanon_named',
-                                                       '_duckanon_half', '_duckanon_all'],
+                                                      list_concat(
+                                                          ['_duckanon_none', '_duckanon_original', '_duckanon_hash',
+                                                           '_duckanon_all', '_duckanon_originals'],
+                                                          list_transform(range(1, 1 + len(TRY_CAST(cols AS VARCHAR[]))),
+                                                                         lambda place: '_duckanon_width_' || place)),
                                                       anon._checked_groups('anon.interval_disclosure', original, cols,
                                                                            'value'))
                                         ELSE error(anon._must_be('anon.interval_disclosure', 'width',
                                                                  'a number of at least 0', width)) END))))))
-), _duckanon_images AS MATERIALIZED (                   -- columns in the order of the original's
-    SELECT * FROM _duckanon_originals WHERE false
+), _duckanon_images AS MATERIALIZED (                   -- keys are compared as values of one type
+    SELECT _duckanon_key FROM _duckanon_originals WHERE false
     UNION ALL BY NAME
-    SELECT COLUMNS(cols), COLUMNS([anon._or_none(key)]) AS _duckanon_key
+    SELECT CAST(COLUMNS(cols) AS DOUBLE), COLUMNS([anon._or_none(key)]) AS _duckanon_key
     FROM (SELECT *, NULL::UBIGINT AS _duckanon_none FROM query_table(released))
     WHERE anon._are_numbers('anon.interval_disclosure', COLUMNS(cols))
-), _duckanon_deviations AS (
-    SELECT stddev_samp(CASE WHEN isfinite(CAST(COLUMNS(cols) AS DOUBLE)) THEN CAST(COLUMNS(cols) AS DOUBLE) END)
-    FROM _duckanon_images
 ), _duckanon_widths AS MATERIALIZED (
-    SELECT names AS _duckanon_named, half_widths AS _duckanon_half
-    FROM (SELECT [UNPACK(width::DOUBLE * coalesce(COLUMNS(*), 0))] AS half_widths FROM _duckanon_deviations),
-         _duckanon_names
+    SELECT width::DOUBLE * coalesce(stddev_samp(CASE WHEN isfinite(COLUMNS(cols)) THEN COLUMNS(cols) END), 0)
+    FROM _duckanon_images
 ), _duckanon_own AS NOT MATERIALIZED (
     SELECT CAST(COLUMNS(cols) AS DOUBLE), _duckanon_key, _duckanon_person, true AS _duckanon_original
     FROM _duckanon_originals WHERE anon._are_numbers('anon.interval_disclosure', COLUMNS(cols))
-), _duckanon_by_place AS NOT MATERIALIZED (
-    SELECT _own.*, [UNPACK(COLUMNS(_image.*))] AS _duckanon_numbers
-    FROM (FROM _duckanon_own, _duckanon_widths) AS _own
-         POSITIONAL JOIN (SELECT CAST(COLUMNS(cols) AS DOUBLE) FROM _duckanon_images) AS _image
-), _duckanon_lists AS NOT MATERIALIZED (
-    SELECT CASE WHEN _duckanon_key IS NOT NULL THEN hash(_duckanon_key) END AS _duckanon_hash,
-           [UNPACK(CAST(COLUMNS(cols) AS DOUBLE))] AS _duckanon_numbers
-    FROM _duckanon_images
-), _duckanon_own_keyed AS MATERIALIZED (                -- keys are compared as values of one type
+), _duckanon_keyed AS NOT MATERIALIZED (
+    SELECT *, CASE WHEN _duckanon_key IS NOT NULL THEN hash(_duckanon_key) END AS _duckanon_hash FROM _duckanon_images
+), _duckanon_own_keyed AS MATERIALIZED (
     SELECT _own.*, CASE WHEN _duckanon_key IS NOT NULL
                              THEN hash(cast_to_type(_duckanon_key, _duckanon_alike)) END AS _duckanon_hash
     FROM _duckanon_own AS _own
          LEFT JOIN (SELECT _duckanon_key AS _duckanon_alike FROM _duckanon_images LIMIT 0) ON true
-), _duckanon_by_key AS NOT MATERIALIZED (
-    FROM _duckanon_own_keyed LEFT JOIN _duckanon_lists USING (_duckanon_hash), _duckanon_widths
+), _duckanon_own_checked AS NOT MATERIALIZED (
+    FROM _duckanon_own_keyed
     WHERE (SELECT CASE WHEN bool_or(rows_without_key > 0)
                             THEN error('anon.interval_disclosure: key must name a column that tells the rows of each '
                                        || 'table apart; got ' || CAST(key AS VARCHAR)
@@ -78,19 +73,24 @@ WITH _duckanon_names AS (
                        ELSE true END
            FROM (SELECT count(*) - count(DISTINCT _duckanon_hash) AS rows_without_key FROM _duckanon_own_keyed
                  UNION ALL
-                 SELECT count(*) - count(DISTINCT _duckanon_hash) FROM _duckanon_lists))
-), _duckanon_inside AS (                                -- a column each, and no lists of them: one quick pass
-    SELECT anon._is_inside(COLUMNS(cols), _duckanon_numbers,
-                           list_position(_duckanon_named, alias(COLUMNS(cols))), _duckanon_half),
-           _duckanon_person, _duckanon_original
-    FROM query_table(CASE WHEN key IS NULL THEN '_duckanon_by_place' ELSE '_duckanon_by_key' END)
+                 SELECT count(*) - count(DISTINCT _duckanon_hash) FROM _duckanon_keyed))
+), _duckanon_inside AS (                                -- written out, since a list in each row takes twice the time
+    FROM query(concat('SELECT *, ', anon._written_each(cols, '@', ' AND '), ' AS _duckanon_all FROM (SELECT ',
+               anon._written_each(cols, 'anon._is_inside(_own.@, _image.@, _duckanon_width_#, '
+                   || CASE WHEN key IS NULL THEN 'true' ELSE '_image._duckanon_hash IS NOT NULL' END || ') AS @', ', '),
+               ', _duckanon_person, _duckanon_original FROM (SELECT _one.*, ',
+               anon._written_each(cols, '_width.@ AS _duckanon_width_#', ', '), ' FROM ',
+               CASE WHEN key IS NULL THEN '_duckanon_own' ELSE '_duckanon_own_checked' END,
+               ' AS _one, _duckanon_widths AS _width) AS _own ',
+               CASE WHEN key IS NULL THEN 'POSITIONAL JOIN _duckanon_images AS _image)'
+                    ELSE 'LEFT JOIN _duckanon_keyed AS _image USING (_duckanon_hash))' END))
 ), _duckanon_row_counts AS NOT MATERIALIZED (
-    SELECT count_if(COLUMNS(cols))::BIGINT, count_if(least(true, *COLUMNS(cols)))::BIGINT AS _duckanon_all,
+    SELECT count_if(COLUMNS(cols))::BIGINT, count_if(_duckanon_all)::BIGINT AS _duckanon_all,
            count(_duckanon_original) AS _duckanon_originals
     FROM _duckanon_inside
 ), _duckanon_people_counts AS NOT MATERIALIZED (
     SELECT count(DISTINCT CASE WHEN COLUMNS(cols) THEN _duckanon_person END),
-           count(DISTINCT CASE WHEN least(true, *COLUMNS(cols)) THEN _duckanon_person END) AS _duckanon_all,
+           count(DISTINCT CASE WHEN _duckanon_all THEN _duckanon_person END) AS _duckanon_all,
            count(DISTINCT _duckanon_person) AS _duckanon_originals
     FROM _duckanon_inside
 ), _duckanon_rows AS MATERIALIZED (
@@ -106,13 +106,12 @@ WITH _duckanon_names AS (
     SELECT [_duckanon_all, UNPACK(COLUMNS(cols))] AS inside, _duckanon_originals AS everybody
     FROM _duckanon_people_counts
 )
-SELECT _duckanon_named[place] AS column_name, CASE WHEN place > 0 THEN _duckanon_half[place] END AS half_width,
-       rows_inside, people_inside, people_inside / nullif(everybody, 0) AS fraction
-FROM (SELECT unnest(range(len(_rows.inside))) AS place, unnest(_rows.inside) AS rows_inside,
-             unnest(_people.inside) AS people_inside, _people.everybody
-      FROM _duckanon_rows AS _rows,
-           query_table(CASE WHEN person IS NULL THEN '_duckanon_rows' ELSE '_duckanon_people' END) AS _people),
-     _duckanon_widths
+SELECT column_name, half_widths[nth] AS half_width, _rows.inside[1 + nth] AS rows_inside,
+       _people.inside[1 + nth] AS people_inside, people_inside / nullif(_people.everybody, 0) AS fraction
+FROM _duckanon_rows AS _rows,
+     query_table(CASE WHEN person IS NULL THEN '_duckanon_rows' ELSE '_duckanon_people' END) AS _people,
+     query(concat('SELECT [', anon._written_each(cols, '@', ', '), '] AS half_widths FROM _duckanon_widths')),
+     _duckanon_names
 ORDER BY place ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.interval_disclosure IS
     'How many original numbers lie within narrow intervals around the released ones, in all columns and in each.';

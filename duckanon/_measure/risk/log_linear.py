@@ -10,7 +10,6 @@ and 50 values would have 25,000 columns.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -53,9 +52,23 @@ def log_linear(
         places = [[joint.index(name.lower()) for name in names] for names in interactions]
         logarithms += np.log(expected_counts(levels, counts, places).take(single) / people)
     unseen = (1 - sampled) * people * np.exp(logarithms) / (1 if variant == "sdcmicro" else sampled)
-    matches = np.ones(len(unseen))
-    np.divide(1 - np.exp(-unseen), unseen, out=matches, where=unseen >= _NONE_UNSEEN)
-    return math.fsum(np.exp(-unseen)), math.fsum(matches)  # exact, so that the order of the rows does not matter
+    alone, matches = np.exp(-unseen), np.ones(len(unseen))
+    np.divide(1 - alone, unseen, out=matches, where=unseen >= _NONE_UNSEEN)
+    return _sum_in_any_order(alone), _sum_in_any_order(matches)
+
+
+def _sum_in_any_order(probabilities: Floats) -> float:
+    """Sum numbers from 0 to 1 as integers of 90 binary places, so that the order of the rows does not matter.
+
+    ``math.fsum`` has the same sums, and takes three times as long for a million.
+    """
+    total, rest = 0, probabilities.copy()
+    for _ in range(3):
+        rest *= 2.0**30
+        whole = rest.astype(np.int64)
+        rest -= whole
+        total = total * 2**30 + int(whole.sum())
+    return total / 2**90
 
 
 def expected_counts(levels: Sequence[Ints], counts: Floats, interactions: Sequence[Sequence[int]]) -> Floats:

@@ -241,7 +241,8 @@ def population_uniques(
     rows.append(_row(counted, "dankar", estimates[chosen]) | {"chosen": chosen})
     alone, found = None, None
     if sizes.sum() == counted.people:  # nobody has several combinations of values
-        alone, found = log_linear(classes.filter(pa.array(sizes > 0)), counted.sampled, interactions or (), variant)
+        populated = classes if sizes.all() else classes.filter(pa.array(sizes > 0))
+        alone, found = log_linear(populated, counted.sampled, interactions or (), variant)
     rows.append(_row(counted, "log_linear", None if alone is None else alone / counted.sampled))
     rows.append({"method": "log_linear_matches", "in_table": found})
     return report_rows(rows, POPULATION_UNIQUES_ROWS)
