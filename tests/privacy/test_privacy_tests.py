@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from duckanon._core.privacy.copy_rates import exact_copies, farthest, near_copies, part_distances, parts, rate
+from duckanon._core.privacy.copy_rates import (
+    exact_copies,
+    farthest,
+    most_failures,
+    near_copies,
+    part_distances,
+    parts,
+    rate,
+)
 from duckanon._core.privacy.equal_rows import row_codes
 from duckanon._core.privacy.prediction import measures
 from duckanon._core.privacy.rarity import Rarity
@@ -15,6 +23,14 @@ from duckanon._core.privacy.self_check import check, repair, screened
 from duckanon._core.privacy.shifts import shift
 from duckanon._core.privacy.unique_copies import unique_copies
 from tests.profiles import cheap
+
+
+@given(st.sampled_from([0.9, 0.99, 0.999]), st.integers(0, 60), st.floats(0.001, 0.999))
+def test_quantiles_of_the_negative_binomial_distribution_are_those_of_scipy(confidence, events, chance):
+    found = most_failures(confidence, events + 0.5, chance)
+    at, below = stats.nbinom.cdf([found, found - 1], events + 0.5, chance)
+    assert at >= confidence - 1e-12
+    assert below < confidence + 1e-12
 
 
 def people(random, rows):
