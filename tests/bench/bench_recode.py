@@ -48,21 +48,18 @@ TASKS = [
         for name, options in (("ancestors", TREES), ("sets", "weights := NULL"))
         for k in (5, 10)
     ),
-    *(
-        Task(
-            f"recode a million rows by ancestors, k = {k}",
-            [10**6],
-            million,
-            ask(recode_query(k, TREES)),
-            ask(adult_query(k, trees())),
-            "generalize",
-            1,
-        )
-        for k in (5, 10)
+    Task(
+        "recode a million rows by ancestors, k = 10",
+        [10**6],
+        million,
+        ask(recode_query(10, TREES)),
+        ask(adult_query(10, trees())),
+        "generalize",
+        1,
     ),
     Task(
         "recode ACS, nine columns, k = 10",
-        [10**5, 1_400_000],
+        [10**4, 10**5],
         categories_of_acs,
         ask(f"CREATE OR REPLACE TABLE o AS FROM anon.recode('t', {ACS}, 10)"),
         ask(f"CREATE OR REPLACE TABLE o AS FROM anon.generalize('t', {ACS}, 10, methods := {ACS_METHODS})"),

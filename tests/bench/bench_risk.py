@@ -114,7 +114,7 @@ if find_data("acs_pums_2024_workers.parquet"):
             "GROUP BY and join",
         ),
         Task(
-            "special_uniques, ACS, 8 columns", [200_000, rows], first_rows, special, every_set, "GROUP BY each set", 1
+            "special_uniques, ACS, 8 columns", [50_000, 200_000], first_rows, special, every_set, "GROUP BY each set", 1
         ),
         Task(
             "population_uniques, ACS, 8 columns",

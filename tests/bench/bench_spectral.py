@@ -164,7 +164,7 @@ TASKS = [
     ),
     Task(
         "synthesize, 28 doubles",
-        [10**4, 10**5, 10**6],
+        [10**4, 10**5],
         table,
         release(f"synthesize('t', {COLS})"),
         release(f"spectral_release('t', {COLS}, cluster_size := 350)"),
