@@ -101,6 +101,18 @@ def window(browser: Any) -> Iterator[Callable[..., Any]]:
     assert complaints == []
 
 
+def test_a_table_that_is_read_while_its_page_is_made_is_shown(start: Start, browser: Any) -> None:
+    address, _ = start("people.parquet")
+    page = browser.new_page()
+    made = '<div id="page"><div id="part-opening" data-reload="yes"></div></div>'
+    script = f'<script src="{address}/static/page.js" defer></script>'
+    late = f'<!DOCTYPE html><html><head>{script}</head><body data-root="{address}">{made}</body></html>'
+    page.route(f"{address}/columns", lambda route: route.fulfill(body=late, content_type="text/html"), times=1)
+    page.goto(f"{address}/columns")
+    page.get_by_role("heading", name="Risk now").wait_for(timeout=SOON)
+    page.close()
+
+
 def faults(page: Any) -> list[str]:
     """Return what axe-core finds, with the elements."""
     axe = pytest.importorskip("axe_core_python.sync_playwright", reason="make test-browser installs axe-core").Axe()

@@ -41,6 +41,7 @@ async function send(form, submitter) {
 const asked = new WeakSet();
 
 function poll() {
+  if (document.querySelector("[data-reload]")) return location.reload();  // it is whole: also where it came with the page
   for (const part of document.querySelectorAll("[data-poll]")) {
     if (asked.has(part)) continue;
     asked.add(part);
@@ -54,7 +55,6 @@ function poll() {
         part.replaceWith(fresh);
         const again = focused && document.getElementById(focused);
         if (again) again.focus({preventScroll: true});
-        if (fresh.dataset.reload) location.reload();
       } catch {
         tell("The workbench does not answer: it was ended.");
         return;
