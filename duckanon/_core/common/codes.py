@@ -40,6 +40,16 @@ def ranks_of(column: pa.ChunkedArray) -> NDArray[np.int64]:
     return ranks[codes.astype(np.int64)]
 
 
+def float_bits(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Return a whole number for each float, equal ones for values that `encode` holds equal, one of its own for NULL.
+
+    To sort them takes a tenth of the time of codes where most values are different.
+    """
+    found = _floats(column).view(np.int64)
+    found[column.is_null().to_numpy()] = -1  # the bits of a NaN that is none of numpy's
+    return found
+
+
 def _encode_column(column: pa.ChunkedArray) -> Column:
     arrow_type = column.type
     if isinstance(arrow_type, pa.BaseExtensionType):
@@ -64,9 +74,7 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Cast a column to a type whose values Arrow tells apart as SQL does, to integers where that is quicker."""
     arrow_type = column.type
     if pa.types.is_floating(arrow_type):
-        values = column.cast(pa.float64()).to_numpy() + 0.0  # -0.0 + 0.0 is 0.0
-        values[np.isnan(values)] = np.nan  # NaN has many bit patterns; NULL became NaN too, hence the mask
-        return pa.chunked_array([pa.array(values, mask=column.is_null().to_numpy())])
+        return pa.chunked_array([pa.array(_floats(column), mask=column.is_null().to_numpy())])
     if pa.types.is_boolean(arrow_type):
         return column.cast(pa.uint8())
     if pa.types.is_temporal(arrow_type) and arrow_type.bit_width <= 64:
@@ -76,6 +84,13 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_binary_view(arrow_type):
         return column.cast(pa.large_binary())
     return column
+
+
+def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
+    """Return floats with one 0.0 and one NaN, which also stands for NULL."""
+    values: NDArray[np.float64] = column.cast(pa.float64()).to_numpy() + 0.0  # -0.0 + 0.0 is 0.0
+    values[np.isnan(values)] = np.nan  # NaN has many bit patterns
+    return values
 
 
 def _encode_range(column: pa.ChunkedArray) -> Column | None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import Ints, Reals, is_number
+from duckanon._core.common.arrays import Ints, Reals, is_number, run_starts
 from duckanon._core.encoding.arrow import array_of, codes_of, floats_of, storage_of, valid_of, zero_of
 from duckanon._core.encoding.column_codecs import NumberColumn
 from duckanon._core.encoding.column_fit import FEWEST_DECIMALS, MOST_DECIMALS
@@ -74,9 +74,11 @@ def with_telling_digits(column: NumberColumn, array: pa.Array) -> NumberColumn:
     """
     if not pa.types.is_floating(column.type) or column.decimals is not None:
         return column
-    values = np.unique(floats_of(array))
+    floats = floats_of(array)
+    ordered = np.sort(floats[~np.isnan(floats)])
+    values = ordered[run_starts(ordered)]
     for decimals in range(FEWEST_DECIMALS, _MOST_TELLING):
-        if len(np.unique(_round(values, decimals))) >= _TOLD_APART * len(values):
+        if len(run_starts(_round(values, decimals))) >= _TOLD_APART * len(values):
             return replace(column, decimals=decimals)
     return column
 

@@ -29,9 +29,16 @@ def digits_of(one: ColumnParts, other: ColumnParts) -> int:
 
 def rounding_error(one: Floats, other: Floats, digits: int) -> float:
     """Return how far a difference of two columns may be off; 0 where all are whole."""
-    largest = max(np.nanmax(np.abs(values), initial=0.0) for values in (one, other))
-    is_whole = all((values[~np.isnan(values)] % 1 == 0).all() for values in (one, other))
-    return 0.0 if is_whole else float(largest * 10.0**-digits)
+    if _is_whole(one) and _is_whole(other):
+        return 0.0
+    largest = max(end for values in (one, other) for end in (np.fmax.reduce(values), -np.fmin.reduce(values)))
+    return float(largest * 10.0**-digits)
+
+
+def _is_whole(values: Floats) -> bool:
+    """Tell whether all numbers are whole, where there are any; a glance shows most that are not."""
+    parts = (values[:_GLANCED_AT], values)
+    return all(bool(((part == np.rint(part)) | np.isnan(part)).all()) for part in parts)
 
 
 def people_at(is_here: Bools, people: Ints | None) -> int:

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import Bools, Floats, Ints
-from duckanon._core.common.codes import encode
+from duckanon._core.common.arrays import Bools, Floats, Ints, run_starts
+from duckanon._core.common.codes import encode, float_bits
 from duckanon._core.common.people import NOBODY, people_in
 from duckanon._methods.releasable.grids import Grid, off_taken
 
@@ -96,9 +96,11 @@ def of_numbers(
     Where these are rows of a larger table, `held` are the places that k people of the table share. Those in `grouped`
     count as if fewer held them.
     """
-    order = np.argsort(places, kind="stable")
-    ordered = places[order]
-    whose = None if people is None else people[order]
+    if people is None:
+        ordered, whose = np.sort(places), None
+    else:
+        order = np.argsort(places, kind="stable")
+        ordered, whose = places[order], people[order]
     is_new = np.concatenate([[True], ordered[1:] != ordered[:-1]])
     value_of_row = np.cumsum(is_new) - 1
     starts = np.flatnonzero(is_new)
@@ -126,8 +128,11 @@ def distance(before: Ints, after: Ints, rows: Ints) -> float:
     """Return the Kolmogorov-Smirnov distance of two lists of places in ascending order, each of so many rows."""
     shares = np.concatenate([[0.0], np.cumsum(rows) / rows.sum()])
     places = np.concatenate([before, after])
-    up_to = [shares[np.searchsorted(listed, places, side="right")] for listed in (before, after)]
-    return float(np.abs(up_to[0] - up_to[1]).max())
+    order = np.argsort(places, kind="stable")  # of two lists that are sorted: they are merged
+    ends = run_starts(places[order[::-1]])
+    seen = len(order) - ends
+    up_to = np.concatenate([[0], np.cumsum(order < len(before))])[seen]
+    return float(np.abs(shares[up_to] - shares[seen - up_to]).max())
 
 
 def _is_grouped(is_held: Bools, value_of_row: Ints, whose: Ints | None, k: int) -> Bools:
@@ -145,8 +150,10 @@ def _heads(is_grouped: Bools, starts: Ints, rows: int, whose: Ints | None, k: in
     ``starts`` has the first row of each value, and ``whose`` the person of each row, both in the order of the values.
     """
     edges = np.flatnonzero(np.diff(is_grouped, prepend=False, append=False)).tolist()
+    if whose is None:
+        return _heads_of_rows(edges, starts, rows, k)
     first_rows = [*starts.tolist(), rows]
-    before = None if whose is None else _rows_before(whose)
+    before = _rows_before(whose)
     heads: list[int] = []
     for begin, end in zip(edges[::2], edges[1::2], strict=True):
         value = begin
@@ -162,10 +169,21 @@ def _heads(is_grouped: Bools, starts: Ints, rows: int, whose: Ints | None, k: in
     return np.array(heads, dtype=np.int64)
 
 
-def _reached(start: int, end: int, before: Ints | None, k: int) -> int | None:
+def _heads_of_rows(edges: list[int], starts: Ints, rows: int, k: int) -> Ints:
+    """Do the same where every row is another person: the value at which k rows are reached is known for all at once."""
+    following = np.searchsorted(starts, starts + k).tolist()
+    heads: list[int] = []
+    for begin, end in zip(edges[::2], edges[1::2], strict=True):
+        last = int(np.searchsorted(starts, (starts[end] if end < len(starts) else rows) - k, side="right"))
+        value = begin
+        while value < last:  # k rows and more are left
+            heads.append(value)
+            value = following[value]
+    return np.array(heads, dtype=np.int64)
+
+
+def _reached(start: int, end: int, before: Ints, k: int) -> int | None:
     """Return the row before which the rows from `start` on are those of k people; None if they are not before `end`."""
-    if before is None:
-        return start + k if start + k <= end else None
     window = 4 * k
     while True:
         seen = np.cumsum(before[start : min(start + window, end)] < start)
@@ -232,11 +250,20 @@ def _counted_with(numbers: Floats, is_held: Bools, is_grouped: Bools, heads: Int
 def refuse_rare(original: pa.Table, released: pa.Table, people: Ints | None, least: Sequence[int]) -> None:
     """Count again, from the two tables only, that every released value has a column's least number of people."""
     for name, before, after, k in zip(original.column_names, original.columns, released.columns, least, strict=True):
-        ((codes, count),) = encode(pa.table({"value": pa.chunked_array([*before.chunks, *after.chunks], before.type)}))
-        held = codes[: len(before)].astype(np.int64)
-        holders = people_in(held, people, count)
-        few = (holders < k) & (np.bincount(held, minlength=count) > 0)
-        if few[codes[len(before) :]].any():
+        if _shows_few(before, after, people, k):
             raise ValueError(
                 f'column "{name}" would release a value of fewer than {k} people: the promise is not kept.'
             )
+
+
+def _shows_few(before: pa.ChunkedArray, after: pa.ChunkedArray, people: Ints | None, k: int) -> bool:
+    """Tell whether a value is shown that fewer than k people have, and somebody."""
+    if people is None and pa.types.is_floating(before.type):
+        values, rows = np.unique(float_bits(before), return_counts=True)
+        few, shown = values[rows < k], np.sort(float_bits(after))
+        return bool(len(few)) and bool((few[np.minimum(np.searchsorted(few, shown), len(few) - 1)] == shown).any())
+    ((codes, count),) = encode(pa.table({"value": pa.chunked_array([*before.chunks, *after.chunks], before.type)}))
+    held = codes[: len(before)].astype(np.int64)
+    holders = people_in(held, people, count)
+    is_few = (holders < k) & (np.bincount(held, minlength=count) > 0)
+    return bool(is_few[codes[len(before) :]].any())

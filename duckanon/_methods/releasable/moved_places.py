@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckanon._core.common.arrays import Ints
+from duckanon._core.common.arrays import Ints, run_lengths, run_starts
 from duckanon._methods.releasable import marginals
 from duckanon._methods.releasable.grids import off_taken
 
@@ -20,16 +20,21 @@ def moved_share(ordered: Ints, rare: Ints, step: int) -> float:
     """Return the largest share of rows that is moved past some number, where none that is rare comes out."""
     if are_apart(rare, step):
         return 0.0
-    values, rows = np.unique(ordered, return_counts=True)
+    values, rows = _counted(ordered)
     moved = off_taken(values, rare, step, int(values[0]), int(values[-1]))
     return 1.0 if moved is None else marginals.distance(values, moved, rows)
 
 
 def piled(ordered: Ints, rare: Ints, step: int) -> float:
     """Return how many times as often two rows have the same number, where none that is rare comes out."""
-    values, rows = np.unique(ordered, return_counts=True)
+    values, rows = _counted(ordered)
     moved = off_taken(values, rare, step, int(values[0]), int(values[-1]))
     if moved is None:
         return np.inf
-    together = np.bincount(np.unique(moved, return_inverse=True)[1], rows)
+    together = np.add.reduceat(rows, run_starts(moved)).astype(np.float64)
     return float((together**2).sum() / (rows.astype(np.float64) ** 2).sum())
+
+
+def _counted(ordered: Ints) -> tuple[Ints, Ints]:
+    starts = run_starts(ordered)
+    return ordered[starts], run_lengths(starts, len(ordered))

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy.special import ndtri
 
-from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.arrays import Bools, Floats, Ints, distinct
 from duckanon._core.common.people import NOBODY, people_in
 from duckanon._core.encoding.arrow import valid_of
 from duckanon._core.encoding.parts import ColumnParts
@@ -89,9 +89,12 @@ class SafeNumbers:
         """Return the normal scores of places: what a normal variable has at the same rank among the rows."""
         count = len(self.ordered)
         values, ends = self._ranks()
-        index = np.searchsorted(values, places)
-        is_held = values[np.minimum(index, len(values) - 1)] == places
-        ranks = (ends[index] + ends[np.minimum(index + is_held, len(values))]) / 2
+        order = np.argsort(places)
+        asked = places[order]  # ascending ones are found in a fifth of the time
+        index = np.searchsorted(values, asked)
+        is_held = values[np.minimum(index, len(values) - 1)] == asked
+        ranks = np.empty(len(places))
+        ranks[order] = (ends[index] + ends[np.minimum(index + is_held, len(values))]) / 2
         return np.asarray(ndtri(np.clip(ranks / count, 0.5 / count, 1 - 0.5 / count)))
 
     def _ranks(self) -> tuple[Ints, Ints]:
@@ -103,9 +106,10 @@ class SafeNumbers:
         """Return the places of numbers that have the ranks of scores, distributed like those of the released rows."""
         if len(scores) == 0:
             return np.zeros(0, np.int64)
-        levels = np.empty(len(scores))
-        levels[np.argsort(scores, kind="stable")] = (np.arange(len(scores)) + 0.5) / len(scores)
-        return self.quantiles(rows, people)(levels)
+        places: Ints = np.empty(len(scores), np.int64)
+        at = self.quantiles(rows, people)
+        places[np.argsort(scores, kind="stable")] = at((np.arange(len(scores)) + 0.5) / len(scores))
+        return places
 
     def quantiles(self, rows: Ints, people: Ints | None) -> Callable[[Floats], Ints]:
         """Return the quantile function of the released rows: it takes levels from 0 to 1, and returns places."""
@@ -231,7 +235,7 @@ def _unsure(numbers: SafeNumbers, people: Ints | None, chance: np.random.Generat
     values, holders = _holders(numbers.places[numbers.is_regular], whose)
     above_k = numbers.k // 4 + 1
     more = chance.integers(0, _MARGIN + 1 if numbers.least < numbers.k else above_k, len(values))
-    raised = np.union1d(numbers.rare, values[holders < numbers.least + more])
+    raised = distinct(np.concatenate([numbers.rare, values[holders < numbers.least + more]]), is_nearly_sorted=True)
     grouped = values[(holders >= numbers.k) & (holders < numbers.k + chance.integers(0, above_k, len(values)))]
     made = replace(numbers, rare=raised, grouped=grouped)
     lost = max(NOTICEABLE, 2 * numbers.shift)
@@ -239,11 +243,10 @@ def _unsure(numbers: SafeNumbers, people: Ints | None, chance: np.random.Generat
 
 
 def _learnt(grid: Grid, column: ColumnParts, people: Ints | None, k: int) -> SafeNumbers:
-    is_regular = column.is_regular
     places = places_of(grid, column.array)
-    ordered = np.sort(places[is_regular])
+    ordered = np.sort(places[column.is_regular])
     rare, least = rare_places(grid, column, people, k)
-    return SafeNumbers(grid, places, is_regular, rare, ordered, k, least)
+    return SafeNumbers(grid, places, column.is_regular, rare, ordered, k, least)
 
 
 def rare_places(

@@ -50,8 +50,7 @@ class ColumnDraw:
     ranks_are_even: ClassVar[bool] = True  # whether only their order matters
 
     def __post_init__(self) -> None:
-        """Split the rows that are learnt from."""
-        self.original = self.table.original(self.rows)
+        """Look at whose rows are learnt from."""
         self.is_impossible: Bools = np.zeros(self.count, np.bool_)
         people = None if self.table.people is None else self.table.people[self.rows]
         self._learner = self.learner or LeafLearner(people, self.leaf, self.random)
@@ -84,9 +83,13 @@ class ColumnDraw:
     def _has_number(self, index: int) -> Ints:
         return np.flatnonzero(self.table.numbers[index].is_regular[self.rows])
 
+    def _codes(self, index: int) -> Ints:
+        """Return the choices of people."""
+        return self.table.columns[index].codes[self.rows]
+
     def _draw_choice(self, index: int) -> None:
         """Draw the choices of a column, or look them up."""
-        column, codes = self.table.columns[index], self.original.codes[index]
+        column = self.table.columns[index]
         lookup = self._lookups.get(index)
         if column.choices == 1:
             drawn: Ints = np.zeros(self.count, np.int64)
@@ -96,19 +99,20 @@ class ColumnDraw:
             drawn = self._drawn_choices(index, *self._choice_cells(index))
         drawn = self._continued(index, drawn, self.parts.codes)
         self.parts.codes[index] = drawn
-        self._learner.predictors.add_choice(codes, drawn, column.choices)
+        if column.choices > 1:
+            self._learner.predictors.add_choice(self._codes(index), drawn, column.choices)
 
     def _drawn_choices(self, index: int, shares: Floats, cells: Ints) -> Ints:
         return drawn_choices(shares, cells, self._wanted(index, shares, cells), self.random)
 
     def _wanted(self, index: int, shares: Floats, cells: Ints) -> Ints:
         """Return how often each choice is to be drawn: in the shares of the table."""
-        counts = np.bincount(self.original.codes[index], minlength=self.table.columns[index].choices)
+        counts = np.bincount(self._codes(index), minlength=self.table.columns[index].choices)
         return apportioned(noisy(counts, self.table.k, self.random), self.count)
 
     def _choice_cells(self, index: int) -> tuple[Floats, Ints]:
         """Return the shares of choices by cell, and the cell of each new row: its leaf, and what rules allow there."""
-        codes, choices = self.original.codes[index], self.table.columns[index].choices
+        codes, choices = self._codes(index), self.table.columns[index].choices
         response = Response(codes, choices, codes.astype(np.float64))
         if index in self.table.wide:
             coordinates = self.table.wide[index].coordinates[codes]
@@ -156,7 +160,8 @@ class ColumnDraw:
         if index not in self._learner.ranks:
             held = self._has_number(index)
             ranks = np.full(len(self.rows), NO_NUMBER)
-            ranks[held] = ndtr(self.table.numbers[index].normal_scores(self.original.places[index][held]))
+            numbers = self.table.numbers[index]
+            ranks[held] = ndtr(numbers.normal_scores(numbers.places[self.rows[held]]))
             self._learner.ranks[index] = ranks
         return self._learner.ranks[index]
 

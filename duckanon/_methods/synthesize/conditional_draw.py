@@ -46,7 +46,7 @@ class ConditionalDraw(SequentialDraw):
         """Take the columns that are given, and draw the others; rows that break a rule are `is_impossible`."""
         for index, codes in self.given.codes.items():
             self.parts.codes[index] = codes
-            self._learner.predictors.add_choice(self.original.codes[index], codes, self.table.columns[index].choices)
+            self._learner.predictors.add_choice(self._codes(index), codes, self.table.columns[index].choices)
             if index in self.table.numbers:
                 self.parts.places[index] = self.given.places[index].copy()
                 self._refresh(index)
@@ -66,13 +66,11 @@ class ConditionalDraw(SequentialDraw):
         factors = self._learner.factors
         if index not in factors:
             assert self.table.people is not None  # of whom some have several rows
-            key, codes = ("choice", index), self.original.codes
-            shares = self._learner.shares(
-                key, codes[index], self.table.columns[index].choices, np.arange(len(self.rows))
-            )
+            key, codes = ("choice", index), self._codes(index)
+            shares = self._learner.shares(key, codes, self.table.columns[index].choices, np.arange(len(self.rows)))
             leaves, whose = self._learner.grown[key].leaves, self.table.people[self.rows]
-            last = codes[self.last[index]]
-            factors[index] = transition_factors(last, codes[index], whose, leaves, shares, self.table.k, self.random)
+            last = self._codes(self.last[index])
+            factors[index] = transition_factors(last, codes, whose, leaves, shares, self.table.k, self.random)
         return factors[index]
 
     def _last_choices(self, index: int) -> Ints:

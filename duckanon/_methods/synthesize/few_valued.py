@@ -28,9 +28,13 @@ def few_valued(table: pa.Table, people: Ints | None, k: int) -> list[str]:
             continue
         values = doubles(cleaned(whole(column)))
         known = np.flatnonzero(~np.isnan(values))
-        distinct, place = np.unique(values[known], return_inverse=True)
-        holders = people_in(place.astype(np.int64), None if people is None else people[known], len(distinct))
-        if is_few_valued(distinct, np.bincount(place), holders, k):
+        if people is None:
+            distinct, counts = np.unique(values[known], return_counts=True)
+            holders = counts
+        else:
+            distinct, place, counts = np.unique(values[known], return_inverse=True, return_counts=True)
+            holders = people_in(place.astype(np.int64), people[known], len(distinct))
+        if is_few_valued(distinct, counts, holders, k):
             found.append(name)
     return found
 

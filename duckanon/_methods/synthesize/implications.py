@@ -179,8 +179,12 @@ def _safe_cuts(values: Floats, weights: Floats | None, k: int) -> Floats:
 
     Medians and the unit of rounding depend on ranks: one person's fortune does not show in a limit.
     """
-    distinct, place = np.unique(values, return_inverse=True)
-    held = np.bincount(place, weights, len(distinct)).astype(np.float64)
+    if weights is None:
+        distinct, counts = np.unique(values, return_counts=True)
+        held = counts.astype(np.float64)
+    else:
+        distinct, place = np.unique(values, return_inverse=True)
+        held = np.bincount(place, weights, len(distinct)).astype(np.float64)
     size = max(float(k), held.sum() / _MOST_CUTS)
     is_shared = held >= size
     rest = np.flatnonzero(~is_shared)

@@ -161,7 +161,9 @@ def drawn_ranks(
         inner = (limits[0][beyond], limits[1][beyond])
         drawn[beyond] = drawn_ranks(leaves, ranks, new_leaves[beyond], inner, jitter, random)
         return drawn
-    order = np.lexsort((ranks, leaves))
+    order = np.argsort(ranks, kind="stable")
+    short = leaves[order].astype(np.min_scalar_type(leaves.max(initial=0)))  # two bytes, which numpy sorts in no time
+    order = order[np.argsort(short, kind="stable")]
     ordered = ranks[order]
     names, starts = np.unique(leaves[order], return_index=True)
     place = np.searchsorted(names, new_leaves)
