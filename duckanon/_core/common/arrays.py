@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +18,7 @@ Ints: TypeAlias = NDArray[np.int64]
 Ints32: TypeAlias = NDArray[np.int32]
 Bools: TypeAlias = NDArray[np.bool_]
 Array: TypeAlias = NDArray[Any]
+Kind = TypeVar("Kind", bound=np.generic)
 
 
 def run_starts(sorted_values: Array) -> Ints:
@@ -42,11 +43,12 @@ def run_lengths(starts: Ints, entries: int) -> Ints:
     return lengths
 
 
-def distinct(values: Ints, is_nearly_sorted: bool = False) -> Ints:
+def distinct(values: NDArray[Kind], is_nearly_sorted: bool = False) -> NDArray[Kind]:
     """Return the different values, ascending.
 
-    By sorting: `numpy.unique` of version 2.4 puts them into a hash table first, which takes five times as long. Values
-    that are nearly sorted are merged, which takes a fifth of sorting them.
+    By sorting: `numpy.unique` of version 2.4 puts them into a hash table first, which takes five times as long, and
+    sixty times if a million are all different. Values that are nearly sorted are merged, which takes a fifth of sorting
+    them. There must be no NaN.
     """
     ordered = np.sort(values, kind="stable" if is_nearly_sorted else None)
     return ordered[run_starts(ordered)]

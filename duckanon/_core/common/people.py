@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import Ints
+from duckanon._core.common.arrays import Ints, distinct
 from duckanon._core.common.codes import encode
 from duckanon._core.common.names import did_you_mean
 
@@ -41,7 +41,7 @@ def person_numbers(column: pa.ChunkedArray) -> Ints:
 
 def unless_rows(people: Ints | None) -> Ints | None:
     """Return the people of rows, or None where every row is another person: rows are counted then, which is quicker."""
-    if people is None or (people == NOBODY).any() or len(np.unique(people)) < len(people):
+    if people is None or (people == NOBODY).any() or len(distinct(people)) < len(people):
         return people
     return None
 

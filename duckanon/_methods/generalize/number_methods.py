@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common import labels
-from duckanon._core.common.arrays import Bools, Floats, Ints, run_starts
+from duckanon._core.common.arrays import Bools, Floats, Ints, distinct, run_starts
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 from duckanon._core.common.values import exact_numbers, is_time_scale
 from duckanon._methods.generalize.hierarchies import ROOT
@@ -122,7 +122,7 @@ class Steps(Coarsening):
         """Take the steps that part the numbers."""
         inner = column.inner
         span = float(inner[-1] - inner[0])
-        return cls(column, k, [step for step in labels.round_steps(np.unique(inner)) if step < span])
+        return cls(column, k, [step for step in labels.round_steps(distinct(inner)) if step < span])
 
     @cached_property
     def structure(self) -> Structure:
@@ -136,7 +136,7 @@ class Steps(Coarsening):
 
     def _losses(self, step: float, step_numbers: Floats) -> Floats:
         """Return what each of the steps loses: its width, as far as the column reaches."""
-        inner, numbers = self.column.inner, np.unique(step_numbers)
+        inner, numbers = self.column.inner, distinct(step_numbers)
         starts, ends = labels.multiples(numbers, step), labels.multiples(numbers + 1, step)
         unit = _unit(self.column, self.k)
         if unit:

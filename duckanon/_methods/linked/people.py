@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common.arrays import Ints
+from duckanon._core.common.arrays import Ints, distinct
 from duckanon._core.common.codes import encode
 from duckanon._methods.linked.dense_numbers import ranked
 
@@ -28,7 +28,7 @@ def classes_of(table: pa.Table, columns: Sequence[str], person_of: Ints, part_of
     rows = np.arange(len(person_of))
     if people is not None:
         rows = np.flatnonzero(part_of == part_of.max())
-        if len(rows) > len(np.unique(person_of[rows])):
+        if len(rows) > len(distinct(person_of[rows])):
             raise ValueError("people must have one row for each person; got several for some.")
         missing = int(person_of.max(initial=-1)) + 1 - len(rows)
         if missing:

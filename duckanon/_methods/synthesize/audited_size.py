@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from duckanon._core.common.arrays import Floats, Ints, sampled_rows
+from duckanon._core.common.arrays import Floats, Ints, distinct, sampled_rows
 from duckanon._core.common.parameters import LEAST_CLUSTER_SIZE
 from duckanon._core.common.people import NOBODY
 from duckanon._core.common.progress import Tell
@@ -39,7 +39,7 @@ def without_some(rows: Ints, people: Ints | None, keep_out: int, random: np.rand
     """Leave people out, drawn at random, with all their rows."""
     if people is None:
         return rows[np.sort(random.permutation(len(rows))[keep_out:])]
-    out = random.choice(np.unique(people[rows]), keep_out, replace=False)
+    out = random.choice(distinct(people[rows]), keep_out, replace=False)
     return rows[~np.isin(people[rows], out)]
 
 
@@ -106,7 +106,7 @@ def _audited(people: Ints | None, group: Ints, random: np.random.Generator) -> _
         rows = group[sampled_rows(_AUDITED_ROWS, len(group), random)]
         return _Audited(rows, rows, None)
     rows = group[people[group] != NOBODY]
-    persons = np.unique(people[rows])
+    persons = distinct(people[rows])
     most = max(2 * FEWEST, _AUDITED_ROWS * len(persons) // max(len(rows), 1))
     persons = persons[sampled_rows(most, len(persons), random)]
     rows = random.permutation(rows[np.isin(people[rows], persons)])

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import Bools, Floats, Ints, Ints32, Reals
+from duckanon._core.common.arrays import Bools, Floats, Ints, Ints32, Reals, distinct
 from duckanon._core.common.people import people_in
 from duckanon._core.common.progress import Tell, silent
 from duckanon._core.encoding.coordinates import WIDE, placed_choices, sums_of
@@ -126,7 +126,7 @@ class Redrawing(CodedTable):
         original = self.original(rows)
         matrix = self.matrix(original, random)
         labels = self._clusters(matrix, rows, size, random)
-        whose = len(rows) if self.people is None else len(np.unique(self.people[rows]))
+        whose = len(rows) if self.people is None else len(distinct(self.people[rows]))
         shared = beyond_chance(covariance_within(matrix, labels), self.widths, whose)
         features = redrawn(matrix, labels, count, random, tell)
         wide = WideChoices(None if self.people is None else self.people[rows], self.k)
@@ -254,7 +254,7 @@ class Redrawing(CodedTable):
         free = [source for source in sources if source in self.numbers and source not in kept]
         if not free:
             return
-        source = max(free, key=lambda index: len(np.unique(parts.places[index])))
+        source = max(free, key=lambda index: len(distinct(parts.places[index])))
         numbers = [doubles(self._joined(index, parts.codes, parts.places)) for index in sources]
         is_regular = self._is_regular(source, parts.codes)
         if source in parts.is_equal:

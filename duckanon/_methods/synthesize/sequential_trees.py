@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from duckanon._core.common.arrays import Floats, Ints, Reals
+from duckanon._core.common.arrays import Floats, Ints, Reals, distinct
 from duckanon._core.common.people import NOBODY
 from duckanon._methods.synthesize.binned_trees import FEWEST_ROWS, binned_tree
 
@@ -71,7 +71,7 @@ def learning_rows(rows: int, people: Ints | None, random: np.random.Generator) -
         if rows <= MOST_LEARNT_FROM:
             return np.arange(rows)
         return np.sort(random.choice(rows, MOST_LEARNT_FROM, replace=False))
-    persons = np.unique(people)
+    persons = distinct(people)
     if len(persons) <= MOST_LEARNT_FROM:
         return np.arange(rows)
     return np.flatnonzero(np.isin(people, random.choice(persons, MOST_LEARNT_FROM, replace=False)))

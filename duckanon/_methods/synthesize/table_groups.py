@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import Ints
+from duckanon._core.common.arrays import Ints, distinct
 from duckanon._core.common.codes import encode
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.people import refuse_too_few
@@ -61,7 +61,7 @@ def groups_of(labels: pa.Table, rows: int) -> list[Ints]:
 
 
 def _people_count(rows: Ints, people: Ints | None) -> int:
-    return len(rows) if people is None else len(np.unique(people[rows]))
+    return len(rows) if people is None else len(distinct(people[rows]))
 
 
 def shown_sizes(groups: Sequence[Ints], people: Ints | None, keep_out: int, random: np.random.Generator) -> Ints:

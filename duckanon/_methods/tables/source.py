@@ -142,7 +142,7 @@ def _coded(column: pa.ChunkedArray) -> tuple[list[Label], Ints]:
 def _people(column: pa.ChunkedArray) -> tuple[list[int], Ints]:
     """Number people by their hashes, and return these too; -1 for nobody."""
     hashes = column.combine_chunks().fill_null(0).to_numpy(zero_copy_only=False)
-    different = np.unique(hashes)
+    different = distinct(hashes)
     numbers = np.searchsorted(different, hashes).astype(np.int64)
     return different.tolist(), np.where(column.is_null().to_numpy(zero_copy_only=False), -1, numbers)
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from duckanon._core.common import progress
 from duckanon._core.common.arguments import checked
-from duckanon._core.common.arrays import Floats, Ints
+from duckanon._core.common.arrays import Floats, Ints, distinct
 from duckanon._core.common.people import NOBODY
 from duckanon._core.common.rules import Whole
 from duckanon._methods.generalize.recoding.column_moves import Column, Flat, Ordered, Recoding, State, Tree
@@ -77,7 +77,7 @@ def recode(
     people = None
     if persons is not None:
         people = People.of_entries(np.arange(len(counts)), persons, len(counts))
-        if (known := len(np.unique(persons[persons != NOBODY]))) < k:
+        if (known := len(distinct(persons[persons != NOBODY]))) < k:
             raise ValueError(f"k must be at most the number of people, {known}; got {k}.")
     leaf_rows = [_leaf_rows(counts, column) for column in columns]
     # A fixed order of the columns, so that the caller's order decides ties only between equal columns.
