@@ -141,11 +141,14 @@ def drawn_numbers(
         pieces = marginals.Pieces(*(np.concatenate(both) for both in zip(pieces, last, strict=True)))
     if not len(pieces.rows):
         raise nothing_shared(column.name, k)
-    piece, share = pieces.at(levels)
-    is_number = piece < len(found.pieces.rows)
-    places = np.full(len(piece), found.lowest)
-    if is_number.any():
-        places[is_number] = found.drawn(piece[is_number], share[is_number])
+    order = np.argsort(levels)  # ascending ones are found in a fifth of the time
+    piece, share = pieces.at(levels[order])
+    numbers = np.flatnonzero(piece < len(found.pieces.rows))
+    places = np.full(len(levels), found.lowest)
+    is_number = np.zeros(len(levels), bool)
+    is_number[order[numbers]] = True
+    if len(numbers):
+        places[order[numbers]] = found.drawn(piece[numbers], share[numbers])
     return grid.array(places, is_number if null_rows else None)
 
 
