@@ -172,6 +172,39 @@ def test_the_nearest_free_place(taken: set[int], places: list[int], step: int) -
         assert abs(moved - place) == min(abs(other - place) for other in free)
 
 
+CELLS = st.sampled_from([None, 0.0, -0.0, 1.5, -2.0, float("nan"), 7.0])
+
+
+@cheap
+@given(st.lists(CELLS, min_size=1, max_size=40), st.lists(CELLS, max_size=4), st.integers(1, 6), st.sampled_from("fs"))
+def test_the_last_count_sees_every_value_of_a_few(before: list, after: list, k: int, kind: str) -> None:
+    """NULL and NaN are values, -0.0 is 0.0; what nobody has may be shown."""
+    same = {None: "null", 0.0: "zero"}
+
+    def key(cell: float | None) -> object:
+        return "nan" if cell is not None and np.isnan(cell) else same.get(cell, cell)
+
+    held = defaultdict(int)
+    for cell in before:
+        held[key(cell)] += 1
+    is_wrong = any(0 < held[key(cell)] < k for cell in after)
+    cells = [[c if kind == "f" or c is None else f"{c + 0.0}" for c in one] for one in (before, after)]
+    tables = [pa.table({"x": pa.array(one, pa.float64() if kind == "f" else pa.string())}) for one in cells]
+    if is_wrong:
+        with pytest.raises(ValueError, match="the promise is not kept"):
+            marginals.refuse_rare(*tables, None, [k])
+    else:
+        marginals.refuse_rare(*tables, None, [k])
+
+
+@cheap
+@given(st.lists(st.tuples(st.integers(0, 15), st.integers(0, 15)), min_size=1, max_size=40))
+def test_the_distance_of_two_lists(pairs: list[tuple[int, int]]) -> None:
+    before, after = (np.sort(column) for column in np.array(pairs).T)
+    expected = max(abs((before <= place).mean() - (after <= place).mean()) for place in range(16))
+    assert marginals.distance(before, after, np.ones(len(pairs), np.int64)) == pytest.approx(expected, abs=1e-12)
+
+
 @cheap
 @given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=2, max_size=20), st.sampled_from(["f8", "f4"]))
 def test_places_are_in_the_order_of_the_numbers(numbers: list[float], dtype: str) -> None:
