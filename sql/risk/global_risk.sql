@@ -57,16 +57,17 @@ WITH _duckanon_records AS NOT MATERIALIZED (
     SELECT left_out, risk, sum(people) AS people, fsum(risk * people) AS expected FROM _duckanon_known
     GROUP BY left_out, risk
 ), _duckanon_kinds AS MATERIALIZED (                            -- rows are people: classes of one size have one risk
-    SELECT left_out, row_count, stands_for, hash(row_count, stands_for) AS class, count(*) AS classes
-    FROM (SELECT (class & CASE WHEN len(cols) < 256 THEN 255 ELSE 65535 END::UBIGINT)::BIGINT AS left_out,
-                 count(*) AS row_count,
-                 CASE WHEN weight IS NOT NULL THEN fsum(stands_for) END AS stands_for
-          FROM (SELECT (xor(whole, coalesce(places[left_out], 0))
-                        & ~CASE WHEN len(cols) < 256 THEN 255 ELSE 65535 END::UBIGINT)
-                       | left_out::UBIGINT AS class, stands_for  -- one number is grouped faster than two
-                FROM _duckanon_placed, _duckanon_left_out)
-          GROUP BY class)
-    GROUP BY ALL
+    SELECT *, hash(row_count, stands_for) AS class
+    FROM (SELECT left_out, row_count, stands_for, count(*) AS classes
+          FROM (SELECT (class & CASE WHEN len(cols) < 256 THEN 255 ELSE 65535 END::UBIGINT)::BIGINT AS left_out,
+                       count(*) AS row_count,
+                       CASE WHEN weight IS NOT NULL THEN fsum(stands_for) END AS stands_for
+                FROM (SELECT (xor(whole, coalesce(places[left_out], 0))
+                              & ~CASE WHEN len(cols) < 256 THEN 255 ELSE 65535 END::UBIGINT)
+                             | left_out::UBIGINT AS class, stands_for  -- one number is grouped faster than two
+                      FROM _duckanon_placed, _duckanon_left_out)
+                GROUP BY class)
+          GROUP BY ALL)
 ), _duckanon_sizes AS (
     SELECT DISTINCT class, row_count, stands_for, NULL::UBIGINT AS member FROM _duckanon_kinds
 ), _duckanon_everyone AS (

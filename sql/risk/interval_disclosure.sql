@@ -45,17 +45,20 @@ WITH _duckanon_names AS (                               -- `nth` of cols, 0 for 
                                                                            'value'))
                                         ELSE error(anon._must_be('anon.interval_disclosure', 'width',
                                                                  'a number of at least 0', width)) END))))))
+), _duckanon_releases AS NOT MATERIALIZED (
+    SELECT COLUMNS(cols), COLUMNS([anon._or_none(key)]) AS _duckanon_key
+    FROM (SELECT *, NULL::UBIGINT AS _duckanon_none FROM query_table(released))
+    WHERE anon._are_numbers('anon.interval_disclosure', COLUMNS(cols))
 ), _duckanon_images AS MATERIALIZED (                   -- keys are compared as values of one type
     SELECT _duckanon_key FROM _duckanon_originals WHERE false
     UNION ALL BY NAME
-    SELECT CAST(COLUMNS(cols) AS DOUBLE), COLUMNS([anon._or_none(key)]) AS _duckanon_key
-    FROM (SELECT *, NULL::UBIGINT AS _duckanon_none FROM query_table(released))
-    WHERE anon._are_numbers('anon.interval_disclosure', COLUMNS(cols))
-), _duckanon_widths AS MATERIALIZED (
-    SELECT width::DOUBLE * coalesce(stddev_samp(CASE WHEN isfinite(COLUMNS(cols)) THEN COLUMNS(cols) END), 0)
-    FROM _duckanon_images
+    FROM _duckanon_releases
+), _duckanon_widths AS MATERIALIZED (                   -- NaN is above infinity
+    SELECT width::DOUBLE * coalesce(stddev_samp(CASE WHEN abs(CAST(COLUMNS(cols) AS DOUBLE)) < 'infinity'::DOUBLE
+                                                          THEN CAST(COLUMNS(cols) AS DOUBLE) END), 0)
+    FROM query_table(CASE WHEN key IS NULL THEN '_duckanon_releases' ELSE '_duckanon_images' END)
 ), _duckanon_own AS NOT MATERIALIZED (
-    SELECT CAST(COLUMNS(cols) AS DOUBLE), _duckanon_key, _duckanon_person, true AS _duckanon_original
+    SELECT COLUMNS(cols), _duckanon_key, _duckanon_person
     FROM _duckanon_originals WHERE anon._are_numbers('anon.interval_disclosure', COLUMNS(cols))
 ), _duckanon_keyed AS NOT MATERIALIZED (
     SELECT *, CASE WHEN _duckanon_key IS NOT NULL THEN hash(_duckanon_key) END AS _duckanon_hash FROM _duckanon_images
@@ -74,19 +77,19 @@ WITH _duckanon_names AS (                               -- `nth` of cols, 0 for 
            FROM (SELECT count(*) - count(DISTINCT _duckanon_hash) AS rows_without_key FROM _duckanon_own_keyed
                  UNION ALL
                  SELECT count(*) - count(DISTINCT _duckanon_hash) FROM _duckanon_keyed))
-), _duckanon_inside AS (                                -- written out, since a list in each row takes twice the time
+), _duckanon_inside AS (       -- written out, since a list in each row takes twice the time. Where nothing but columns
+                              -- is asked of two tables, rows at the same place are read off both at once. By the
+                              -- HAVING, DuckDB takes the widths for fewer than the rows, and does not keep the rows
     FROM query(concat('SELECT *, ', anon._written_each(cols, '@', ' AND '), ' AS _duckanon_all FROM (SELECT ',
-               anon._written_each(cols, 'anon._is_inside(_own.@, _image.@, _duckanon_width_#, '
+               anon._written_each(cols, 'anon._is_inside(CAST(_own.@ AS DOUBLE), CAST(_image.@ AS DOUBLE), _width.@, '
                    || CASE WHEN key IS NULL THEN 'true' ELSE '_image._duckanon_hash IS NOT NULL' END || ') AS @', ', '),
-               ', _duckanon_person, _duckanon_original FROM (SELECT _one.*, ',
-               anon._written_each(cols, '_width.@ AS _duckanon_width_#', ', '), ' FROM ',
-               CASE WHEN key IS NULL THEN '_duckanon_own' ELSE '_duckanon_own_checked' END,
-               ' AS _one, _duckanon_widths AS _width) AS _own ',
-               CASE WHEN key IS NULL THEN 'POSITIONAL JOIN _duckanon_images AS _image)'
-                    ELSE 'LEFT JOIN _duckanon_keyed AS _image USING (_duckanon_hash))' END))
+               ', _duckanon_person FROM (',
+               CASE WHEN key IS NULL THEN '_duckanon_own AS _own POSITIONAL JOIN _duckanon_releases AS _image'
+                    ELSE '_duckanon_own_checked AS _own LEFT JOIN _duckanon_keyed AS _image USING (_duckanon_hash)' END,
+               '), (SELECT ', anon._written_each(cols, 'max(@) AS @', ', '),
+               ' FROM _duckanon_widths HAVING count(*) > 0) AS _width)'))
 ), _duckanon_row_counts AS NOT MATERIALIZED (
-    SELECT count_if(COLUMNS(cols))::BIGINT, count_if(_duckanon_all)::BIGINT AS _duckanon_all,
-           count(_duckanon_original) AS _duckanon_originals
+    SELECT count_if(COLUMNS(cols))::BIGINT, count_if(_duckanon_all)::BIGINT AS _duckanon_all
     FROM _duckanon_inside
 ), _duckanon_people_counts AS NOT MATERIALIZED (
     SELECT count(DISTINCT CASE WHEN COLUMNS(cols) THEN _duckanon_person END),
@@ -95,7 +98,8 @@ WITH _duckanon_names AS (                               -- `nth` of cols, 0 for 
     FROM _duckanon_inside
 ), _duckanon_rows AS MATERIALIZED (
     SELECT [_duckanon_all, UNPACK(COLUMNS(cols))] AS inside, _duckanon_originals AS everybody
-    FROM _duckanon_row_counts, (SELECT count(*) AS _duckanon_image_rows FROM _duckanon_images)
+    FROM _duckanon_row_counts, (SELECT count(*) AS _duckanon_originals FROM query_table(original)),
+         (SELECT count(*) AS _duckanon_image_rows FROM query_table(released))
     WHERE anon._checked_rows('anon.interval_disclosure', _duckanon_originals,
               CASE WHEN key IS NULL AND _duckanon_originals <> _duckanon_image_rows
                         THEN error('anon.interval_disclosure: released must have as many rows as original, '

@@ -50,9 +50,9 @@ WITH _duckanon_records AS MATERIALIZED (
     SELECT unnest(range(1, greatest(first_place, 2))) AS last_place, first_place
     FROM (SELECT unnest(range(1, 1 + len(cols))) AS first_place) WHERE first_place > 1 OR len(cols) = 1
 ), _duckanon_alone AS (
-    SELECT max(class) AS class
-    FROM (SELECT CASE WHEN first_place > last_place THEN xor(places[first_place], places[last_place])
-                      ELSE places[1] END AS pair, class FROM _duckanon_records, _duckanon_pairs)
+    SELECT any_value(class) AS class
+    FROM (SELECT xor(places[first_place], CASE WHEN len(cols) = 1 THEN 0 ELSE places[last_place] END) AS pair, class
+          FROM _duckanon_records, _duckanon_pairs)
     GROUP BY pair HAVING count(*) = 1
 ), _duckanon_least_rows AS (
     SELECT (SELECT min(row_count) FROM _duckanon_kinds) AS k, count(DISTINCT class) AS special FROM _duckanon_alone

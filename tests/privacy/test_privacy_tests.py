@@ -20,7 +20,7 @@ from duckanon._core.privacy.prediction import measures
 from duckanon._core.privacy.rarity import Rarity
 from duckanon._core.privacy.reference_test import privacy_tests
 from duckanon._core.privacy.self_check import check, repair, screened
-from duckanon._core.privacy.shifts import shift
+from duckanon._core.privacy.shifts import kolmogorov_smirnov, shift
 from duckanon._core.privacy.unique_copies import unique_copies
 from tests.profiles import cheap
 
@@ -85,6 +85,18 @@ def test_shift_is_the_one_sided_statistic(reference, random):
     expected = stats.ks_2samp(release, reference, alternative="greater").statistic
     assert largest == pytest.approx(expected, abs=1e-12)
     assert bound >= largest
+
+
+@pytest.mark.parametrize("rows", [1, 2, 50, 999, 10_000, 10_001])
+@pytest.mark.parametrize("digits", [1, 15])
+@pytest.mark.parametrize("moved", [-5, 0, 0.1, np.nan])
+def test_kolmogorov_smirnov_is_that_of_scipy(rows, digits, moved):
+    random = np.random.default_rng(rows)
+    release, reference = random.normal(size=(2, rows)).round(digits)
+    release[0] -= moved
+    release[1:] -= 0 if np.isnan(moved) else moved
+    expected = stats.ks_2samp(release, reference, alternative="greater")
+    assert kolmogorov_smirnov(release, reference) == pytest.approx(expected[:2], rel=1e-12, nan_ok=True)
 
 
 def test_shift_bootstrap_by_force():
