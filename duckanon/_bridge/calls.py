@@ -82,11 +82,12 @@ def report_function(declared: Report, parcels: Parcels, tasks: Tasks) -> ArrowFu
     def report(tickets: list[list[int] | None], options: dict[str, Any]) -> pa.Array:
         collected = [_redeemed(parcels, ticket) for ticket in tickets]
         algorithm = imported(declared.algorithm)
-        options = _taken(algorithm, declared, options) | dict(zip(declared.tables, collected, strict=True))
+        tables = {"tables": collected} if declared.hands_over else dict(zip(declared.tables, collected, strict=True))
+        options = _taken(algorithm, declared, options) | tables
         cells = _cells(collected)
         with for_cells(cells):
             rows = algorithm(**options)
-        del collected, options
+        del collected, options, tables
         if cells > _MANY_CELLS:
             give_back()  # before the query makes its own copies of the rows
         return _rows_as_list(rows)
@@ -213,5 +214,5 @@ def _cells(tables: list[Any]) -> int:
 
 
 def _rows_as_list(rows: pa.Table) -> pa.Array:
-    columns = [column.combine_chunks() for column in rows.columns]
+    columns = [column.chunk(0) if column.num_chunks == 1 else column.combine_chunks() for column in rows.columns]
     return list_array(np.array([0, rows.num_rows]), pa.StructArray.from_arrays(columns, fields=list(rows.schema)))

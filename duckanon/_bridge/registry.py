@@ -28,6 +28,7 @@ SQL_TYPES = {
     pa.float64(): "DOUBLE",
     pa.int64(): "BIGINT",
     pa.uint64(): "UBIGINT",
+    pa.int32(): "INTEGER",
     pa.bool_(): "BOOLEAN",
 }
 

@@ -123,8 +123,7 @@ def fitted(frame: DataFrame, options: PlanOptions, given: Options) -> pa.Table:
         table = table.set_column(len(options.cols), _SENSITIVE, _ranks(table.column(_SENSITIVE)))
     others = _counted(options.population.select(*told)) if options.has_population_table else None
     found = fitting.plan(
-        table if table.num_rows else None,
-        others,
+        [table if table.num_rows else None, others],
         **{name: given[name] for name in ("k", "beta", "population", "weights", "methods", "max_suppressed_fraction")},
         cols=list(options.named),
         hierarchies=hierarchy_rows(given["hierarchies"]),

@@ -64,9 +64,8 @@ def test_the_algorithm_takes_what_its_macro_passes(name: str) -> None:
         return  # a query of other functions
     parameters = inspect.signature(imported(declared.algorithm)).parameters
     tables = getattr(declared, "tables", ("column",) if isinstance(declared, ColumnReport) else ())
-    if getattr(declared, "hands_over", False):  # the one table in a list, from which it is taken
-        tables = ("tables",)
-    assert set(tables) <= parameters.keys()
+    is_in_list = getattr(declared, "hands_over", False)  # all tables in a list, from which they are taken
+    assert {*(["tables"] if is_in_list else tables)} <= parameters.keys()
     if ":" in (declared.body or ""):  # a function writes the query, and hands all options on
         options = {one.name for one in declared.flat[1:]}
     elif declared.is_public and declared.body is None:  # the query is written from the declaration
@@ -91,7 +90,7 @@ def test_the_algorithm_takes_what_its_macro_passes(name: str) -> None:
     told |= {"draws", "releases"} if "stacked" in tables else set()
     assert options - told <= parameters.keys(), f"{name} does not take {options - parameters.keys()}"
     needed = {one.name for one in parameters.values() if one.default is inspect.Parameter.empty}
-    assert needed - {*tables, "tell"} <= options
+    assert needed - {*tables, "tables", "tell"} <= options
 
 
 @pytest.mark.parametrize("name", NAMES)

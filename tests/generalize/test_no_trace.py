@@ -89,7 +89,7 @@ def planned(cols: list[str], rows: list[Row], k: int, fraction: float) -> list[B
     table = pa.table({**columns, "sensitive": nothing, "person": nothing, "size": list(counts.values())})
     methods = {name: KINDS[name].method for name in cols if KINDS[name].method}
     given = PLAN.defaults | {"cols": cols, "k": k, "methods": methods, "max_suppressed_fraction": fraction}
-    return plan(table, None, **PLAN.arguments(given)).to_pylist()
+    return plan([table, None], **PLAN.arguments(given)).to_pylist()
 
 
 def label_of(buckets: list[Bucket], value: Any) -> str | None:

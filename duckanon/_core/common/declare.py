@@ -191,6 +191,7 @@ class Report(Function):
     # the macro that makes the rows that travel of a table, where they are not its own; it takes the caller, the table
     # and `columns`
     rows_by: str | None = None
+    hands_over: bool = False  # as for a `Release`; the list is called ``tables``
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,10 +19,12 @@ QUASI_IDENTIFIERS_ROWS = pa.schema(
 
 SPECIAL_UNIQUES_ROWS = pa.schema(
     [
-        ("class", pa.uint64()),
-        ("sets_by_size", pa.list_(pa.int64())),
-        *columns(pa.float64(), "suda_score", "dis_score"),
+        ("alike", pa.int32()),
+        ("classes", pa.list_(pa.uint64())),
         ("contributions", pa.list_(pa.float64())),
+        ("same_sizes", pa.int32()),
+        ("sets_by_size", pa.list_(pa.int32())),
+        *columns(pa.float64(), "suda_score", "dis_score"),
     ]
 )
 SPECIAL_UNIQUE_COLUMNS_ROWS = pa.schema(
@@ -125,6 +127,7 @@ SPECIAL_UNIQUES = Report(
     ),
     checks=(names_are_not_ours, person_is_no_col),
     body="anon._special_rows",
+    hands_over=True,
     schema=SPECIAL_UNIQUES_ROWS,
 )
 
@@ -136,6 +139,7 @@ SPECIAL_UNIQUE_COLUMNS = Report(
     parameters=(*_SEARCH, *_WHOSE),
     checks=(names_are_not_ours, person_is_no_col),
     body="anon._special_columns",
+    hands_over=True,
     schema=SPECIAL_UNIQUE_COLUMNS_ROWS,
 )
 

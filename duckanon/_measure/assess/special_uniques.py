@@ -10,12 +10,13 @@ Both are as in sdcMicro's `suda2`, where NULL belongs to no set.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import Array, Floats, Ints, Matrix
+from duckanon._core.common.arrays import Array, Bools, Floats, Ints, Ints32, Matrix
 from duckanon._core.common.codes import encode
 from duckanon._core.common.declare import report
 from duckanon._measure.assess.column_sets import MOST_SETS, refuse_too_many_sets
@@ -26,32 +27,35 @@ OWN = ("_duckanon_class", "_duckanon_size", "_duckanon_rows", "_duckanon_anyone"
 """Columns that come with those of the cells: a name for the cell, how many people and how many rows it has, and the
 code of one of the people (NULL where there is none, or where every row is a person)."""
 
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: a product with it spreads nearby numbers
+
 MOST_BYTES = 2**31
 """Of the bits that remember which row has a minimal set within which set of columns; more are refused."""
 
 
 class Cells(NamedTuple):
-    """The distinct rows of a table."""
+    """The distinct rows of a table. Those of one person, or of one row, are the single ones."""
 
     columns: list[KeyColumn]
-    classes: Array  # a name for each cell
-    people: Ints
-    row_counts: Ints
+    is_single: Bools
     holders: Ints | None  # a code of one of the people; None: every row is a person
+    classes: Array  # a name for each single cell
+    row_counts: Ints  # of the single cells
+    pairs: int  # rows of which two people have the values
 
 
 class Scored(NamedTuple):
     """Cells with minimal sets; a person may have several rows in one."""
 
-    places: Ints  # of the cells
-    by_size: Ints  # sizes x cells: the number of minimal sets
+    places: Ints  # among the single cells
+    by_size: Ints32  # sizes x cells: the number of minimal sets
     scores: Floats
     by_column: Matrix  # columns x cells: the part of the score that is from sets with the column
     sets_by_column: Ints  # minimal sets of all rows that have the column
 
 
 def special_uniques(
-    table: pa.Table | None,
+    tables: list[pa.Table | None],
     max_size: int | None,
     weighting: str,
     sampling_fraction: float,
@@ -61,37 +65,55 @@ def special_uniques(
     """Score every cell that has a minimal unique set of at most `max_size` columns (None: of all).
 
     The cells are the distinct rows of a table: the hash of each column's value, NULL for NULL, and the columns of
-    `OWN`; None where the table has no rows. With `nulls` "drop" a NULL matches nothing, and belongs to no set; with
-    "value" it is a value. `sampling_fraction` is the share of the population that is in the table.
+    `OWN`; None where the table has no rows. The table comes in a list that is emptied, so that its memory can go. With
+    `nulls` "drop" a NULL matches nothing, and belongs to no set; with "value" it is a value. `sampling_fraction` is the
+    share of the population that is in the table.
+
+    Cells with the same numbers share a row of the result, `alike`, and `sets_by_size` is given once for the rows that
+    share it, at the row that `same_sizes` names: of a million workers there are 300,000 and 6,000 different ones, and
+    the query need not hold the others.
     """
+    table = tables.pop()
     if table is None:
         return SPECIAL_UNIQUES_ROWS.empty_table()
-    cells = _cells(table, nulls, person)
+    cells, table = _cells(table, nulls, person), None
     scored = _scored(cells, max_size, weighting)
-    row_counts = cells.row_counts[scored.places]
-    pairs = int(cells.row_counts[cells.people == 2].sum())  # NULLs among their values or not, as sdcMicro counts them
-    dis = _dis_scores(scored.scores, row_counts, pairs, len(cells.columns), sampling_fraction)
-    shares = scored.by_column
-    shares /= np.where(scored.scores > 0, scored.scores, 1)
+    dis = _dis_scores(
+        scored.scores, cells.row_counts[scored.places], cells.pairs, len(cells.columns), sampling_fraction
+    )
+    order, starts = _alike([*scored.by_size, *scored.by_column])
+    firsts = order[starts]
+    by_size, scores, shares = scored.by_size[:, firsts], scored.scores[firsts], scored.by_column[:, firsts]
+    shares /= np.where(scores > 0, scores, 1)
+    by_sizes, size_starts = _alike([*by_size, scores])
+    sizes_first = np.repeat(by_sizes[size_starts], np.diff(size_starts, append=len(firsts)))
+    alike = np.arange(len(firsts), dtype=np.int32)
+    same_sizes = np.empty_like(alike)
+    same_sizes[by_sizes] = sizes_first
     return pa.table(
         [
-            pa.array(cells.classes[scored.places]),
-            _lists(scored.by_size, pa.int64()),
-            pa.array(scored.scores),
-            pa.array(dis),
+            pa.array(alike),
+            pa.ListArray.from_arrays(
+                pa.array(np.append(starts, len(order)), pa.int32()), pa.array(cells.classes[scored.places[order]])
+            ),
             _lists(shares, pa.float64()),
+            pa.array(same_sizes),
+            _lists(by_size, pa.int32(), same_sizes == alike),
+            pa.array(scores),
+            pa.array(dis[firsts]),
         ],
         schema=SPECIAL_UNIQUES_ROWS,
     )
 
 
 def special_unique_columns(
-    table: pa.Table | None, max_size: int | None, weighting: str, nulls: str, person: str | None
+    tables: list[pa.Table | None], max_size: int | None, weighting: str, nulls: str, person: str | None
 ) -> pa.Table:
     """Say what each column contributes to the scores of all rows; the parameters are those of `special_uniques`."""
+    table = tables.pop()
     if table is None:
         raise ValueError("the table has no rows to look at.")
-    cells = _cells(table, nulls, person)
+    cells, table = _cells(table, nulls, person), None
     scored = _scored(cells, max_size, weighting)
     row_counts = cells.row_counts[scored.places].astype(np.float64)
     total = float(scored.scores @ row_counts)
@@ -126,29 +148,29 @@ def _cells(table: pa.Table, nulls: str, person: str | None) -> Cells:
         [(codes, _)] = encode(pa.table({person: own[3]}))
         holders = np.where(own[3].is_valid().to_numpy(), codes.astype(np.int64) + 1, NOBODY)
     classes, people, row_counts = (column.to_numpy() for column in own[:3])
-    return Cells(columns, classes, people, row_counts, holders)
+    is_single = people <= 1
+    pairs = int(row_counts[people == 2].sum())  # NULLs among their values or not, as sdcMicro counts them
+    return Cells(columns, is_single, holders, classes[is_single], row_counts[is_single], pairs)
 
 
 def _scored(cells: Cells, max_size: int | None, weighting: str) -> Scored:
     width = len(cells.columns)
     size = width if max_size is None else min(max_size, width)
-    is_single = cells.people <= 1
-    places = np.flatnonzero(is_single)
-    refuse_too_many_sets(width, size, min(MOST_SETS, 8 * MOST_BYTES // max(len(places), 1)))
-    weights = [_weight(width, count, weighting) for count in range(size + 1)]
-    by_size, scores = np.zeros((size, len(places)), np.int64), np.zeros(len(places))
-    by_column = np.zeros((width, len(places)))
-    sets_by_column, row_counts = np.zeros(width, np.int64), cells.row_counts[places]
-    for columns, rows in walk(cells.columns, is_single, cells.holders, size):
+    count, row_counts = len(cells.classes), cells.row_counts
+    refuse_too_many_sets(width, size, min(MOST_SETS, 8 * MOST_BYTES // max(count, 1)))
+    weights = [_weight(width, members, weighting) for members in range(size + 1)]
+    by_size, scores = np.zeros((size, count), np.int32), np.zeros(count)
+    by_column, sets_by_column = np.zeros((width, count)), np.zeros(width, np.int64)
+    for columns, rows in walk(cells.columns, cells.is_single, cells.holders, size):
         weight = weights[len(columns)]
         by_size[len(columns) - 1][rows] += 1
         scores[rows] += weight
         for column in columns:
             by_column[column][rows] += weight
         sets_by_column[list(columns)] += row_counts[rows].sum()
-    found = np.flatnonzero(by_size.any(axis=0))
-    if len(found) < len(places):
-        places, by_size, scores, by_column = places[found], by_size[:, found], scores[found], by_column[:, found]
+    places = np.flatnonzero(by_size.any(axis=0))
+    if len(places) < count:
+        by_size, scores, by_column = by_size[:, places], scores[places], by_column[:, places]
     return Scored(places, by_size, scores, by_column, sets_by_column)
 
 
@@ -173,8 +195,30 @@ def _dis_scores(scores: Floats, row_counts: Ints, pairs: int, width: int, sampli
     return dis
 
 
-def _lists(matrix: Array, kind: pa.DataType) -> pa.Array:
-    """Make a list of every column of a matrix."""
+def _alike(columns: Sequence[Array]) -> tuple[Ints, Ints]:
+    """Return an order in which cells with the same numbers stand together, and where a new group begins.
+
+    Sorted by a hash, and compared in full: were two hashes the same, there would be a few groups more.
+    """
+    hashes = np.zeros(len(columns[0]), np.uint64)
+    for column in columns:
+        hashes ^= column.view(np.uint64) if column.itemsize == 8 else column.astype(np.uint64)
+        hashes *= _GOLDEN
+        hashes ^= hashes >> np.uint64(29)
+    order = np.argsort(hashes)
+    differs = np.zeros(max(len(order) - 1, 0), np.bool_)
+    for column in columns:
+        ordered = column.take(order)
+        differs |= ordered[1:] != ordered[:-1]
+    return order, np.flatnonzero(np.append(True, differs)[: len(order)])
+
+
+def _lists(matrix: Array, kind: pa.DataType, is_given: Bools | None = None) -> pa.Array:
+    """Make a list of every column of a matrix, NULL for those that are not given."""
     width, rows = matrix.shape
-    offsets = pa.array(np.arange(rows + 1) * width, pa.int32())
-    return pa.ListArray.from_arrays(offsets, pa.array(np.ascontiguousarray(matrix.T).reshape(-1), kind))
+    if is_given is not None:
+        matrix = matrix.compress(is_given, axis=1)
+    lengths = np.full(rows, width) if is_given is None else is_given * width
+    offsets = pa.array(np.cumsum(np.append(0, lengths)), pa.int32())
+    values = pa.array(np.ascontiguousarray(matrix.T).reshape(-1), kind)
+    return pa.ListArray.from_arrays(offsets, values, mask=None if is_given is None else pa.array(~is_given))

@@ -122,6 +122,7 @@ PLAN = Report(
     body="anon._planned",
     schema=PLAN_ROWS,
     tables=("table", "population_table"),
+    hands_over=True,
 )
 
 _COL = Parameter("col", ColumnName(), "The column, of numbers, dates or timestamps")

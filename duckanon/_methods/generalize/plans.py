@@ -36,8 +36,7 @@ _OtherPeople: TypeAlias = tuple[list[Ints], Ints]
 
 
 def plan(
-    table: pa.Table | None,
-    population_table: pa.Table | None,
+    tables: list[pa.Table | None],
     *,
     cols: Sequence[str],
     k: int,
@@ -54,12 +53,14 @@ def plan(
     """Fit a plan to a table, and return it as `PLAN_ROWS`, one row per bucket.
 
     Args:
-        table: The distinct combinations of the columns, of a sensitive value and a person each; then that value's rank
-            among all, the person and the number of rows.
-        population_table: The distinct combinations of a population, which has the same columns, and how many people
-            have each.
+        tables: A list that is emptied, so that the memory of both can go before the search. The first is the distinct
+            combinations of the columns, of a sensitive value and a person each; then that value's rank among all, the
+            person and the number of rows. The second is the distinct combinations of a population, which has the same
+            columns, and how many people have each.
         is_ordered: Whether neighbouring values of the sensitive column are near each other.
     """
+    table, population_table = tables
+    tables.clear()
     if table is None:
         raise ValueError("the table has no rows to look at.")
     names = table.column_names[:-3]
@@ -82,6 +83,7 @@ def plan(
         start, _ = states_within(coarsenings, budget, weight_list)
     others = None if population_table is None else _other_people(names, coarsenings, population_table)
     spread = None if sensitive.sensitive is None else _sensitive(table, holders, sensitive, bool(is_ordered))
+    table = population_table = None
     # 0.29 * 100 is 28.999999999999996: a limit that rounding took just below a whole row means that row.
     limit = int(max_suppressed_fraction * int(holders.rows.sum()) + 1e-9)
     groups, is_released = _searched(holders, others, coarsenings, weight_list, least, limit, start, spread)
