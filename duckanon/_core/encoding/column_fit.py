@@ -148,7 +148,9 @@ class NumberSeen:
         if not (math.isfinite(low) and math.isfinite(high)):
             raise ValueError(f'column "{self.name}" holds NaN or infinity; remove these rows or set them to NULL.')
         if max(-low, high) > LARGEST:
-            raise ValueError(f'column "{self.name}" holds {max(-low, high):g}; numbers may be as large as {LARGEST:g}.')
+            raise ValueError(
+                f'column "{self.name}" holds numbers beyond {LARGEST:g}; set them to NULL, or divide the column first.'
+            )
         self.low = low if self.low is None else min(low, self.low)
         self.high = high if self.high is None else max(high, self.high)
         doubles = floats.astype(np.float64, copy=False)
