@@ -152,6 +152,14 @@ def test_one_fortune_hides_no_term_of_a_sum(fortune: int) -> None:
     assert not found_formulas(apart(pa.table({"pay": pay, "both": pay + noise})))
 
 
+def test_columns_of_many_nulls_hide_no_sum() -> None:
+    random = np.random.default_rng(9)
+    pay, rent = np.rint(np.exp(7 + 0.4 * random.normal(size=(2, 400))))
+    seldom = {f"seldom {i}": pa.array(random.normal(size=400), mask=random.random(400) < 0.6) for i in range(3)}
+    (formula,) = found_formulas(apart(pa.table({"pay": pay, "rent": rent, "both": pay + rent} | seldom)))
+    assert {formula.column, *formula.sources} == {0, 1, 2}
+
+
 @pytest.mark.rotating
 @cheap
 @given(st.integers(0, 2**32 - 1))

@@ -350,6 +350,25 @@ def test_equal_numbers_stay_equal_where_they_were() -> None:
     assert (made["income"] >= made["wage"]).all()
 
 
+def farms(rows: int, seed: int) -> pa.Table:
+    """Make farms whose area is a sum, in a unit so small that few farms share an area; half of them have no cattle."""
+    random = np.random.default_rng(seed)
+    size = np.exp(random.normal(3.2, 1.2, rows))[:, None] * random.dirichlet([3, 2, 1], rows)
+    arable, pasture, forest = np.round(size * (random.random((rows, 3)) < [2, 0.7, 0.5]), 1).T
+    herds = {name: pa.array(random.poisson(40, rows), mask=random.random(rows) < 0.6) for name in ("cattle", "sheep")}
+    parts = {"arable": arable, "pasture": pasture, "forest": forest}
+    return pa.table(parts | {"area": np.round(arable + pasture + forest, 1)} | herds)
+
+
+@pytest.mark.parametrize("rows", [300, 1000])
+def test_sums_hold_in_small_tables_of_numbers_that_few_share(rows: int) -> None:
+    table = farms(rows, 3)
+    new = released(table, nulls="category")
+    made = columns_of(new)
+    assert np.allclose(made["area"], made["arable"] + made["pasture"] + made["forest"])
+    assert not few_hold(table, new, 3)
+
+
 def test_generated_surveys_are_hardly_told_from_other_people() -> None:
     for make in (income_survey, social_survey):
         both = make(3000, 1)

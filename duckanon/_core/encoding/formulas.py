@@ -78,6 +78,9 @@ def found_formulas(columns: Sequence[ColumnParts], left_out: Collection[int] = (
 def _formula(column: int, others: Sequence[int], values: dict[int, Floats], logged: bool) -> Formula | None:
     if logged:
         others = [index for index in others if _positive(values[index])]
+    # a column of many NULLs is no source, and would leave few rows to look at
+    is_known, most = ~np.isnan(values[column]), _NULLS * len(values[column])
+    others = [index for index in others if np.count_nonzero(is_known & np.isnan(values[index])) <= most]
     if not others or (logged and not _positive(values[column])):
         return None
     known = _known([values[index] for index in (column, *others)])

@@ -22,7 +22,7 @@ _MATCHING_NEAR = 0.05  # as near, for the few rows that are exchanged to match t
 _MOST_BINS = 200  # in which distributions are compared
 _TRIED = 50_000  # pairs of rows a round
 _MATCHED = 0.003  # the share of rows past some number that is left as it is
-_NEAR = 0.02  # of the rows: how far away in rank the number is that takes a number's place
+_NEAR, _FARTHEST = 0.02, 0.1  # of the rows: how far away in rank the number is that takes a number's place, and at last
 
 
 @dataclass(frozen=True)
@@ -87,8 +87,8 @@ def exchanged(
     by_rank = rows[np.argsort(values[source][rows], kind="stable")]
     rank = np.full(len(movable), -1)
     rank[by_rank] = np.arange(len(by_rank))
-    near = max(2, int(_NEAR * len(by_rank)))
-    for _ in range(_ROUNDS):
+    for done in range(_ROUNDS):
+        near = max(2, int((_NEAR + (_FARTHEST - _NEAR) * done / _ROUNDS) * len(by_rank)))
         bad = np.flatnonzero(computed.is_rare(values) & movable)
         if not len(bad) or len(by_rank) < 2:
             break

@@ -252,19 +252,20 @@ class Redrawing(CodedTable):
         kept = deciding | used_before | self.given | {equal.source for equal in self.equal}
         kept |= {one.column for one in self.offsets}
         free = [source for source in sources if source in self.numbers and source not in kept]
-        if not free:
-            return
-        source = max(free, key=lambda index: len(distinct(parts.places[index])))
+        free.sort(key=lambda index: -len(distinct(parts.places[index])))
         numbers = [doubles(self._joined(index, parts.codes, parts.places)) for index in sources]
-        is_regular = self._is_regular(source, parts.codes)
-        if source in parts.is_equal:
-            is_regular &= ~parts.is_equal[source]
-        place = sources.index(source)
-        taken_from = exchanged(computed, numbers, place, is_regular, random)
-        numbers[place] = numbers[place][taken_from]
         wanted = doubles(computed.column.array.take(pa.array(rows)))
-        taken_from = taken_from[matched(computed, numbers, place, is_regular, self.k, wanted, random)]
-        parts.places[source][:] = parts.places[source][taken_from]
+        for source in free:
+            is_regular = self._is_regular(source, parts.codes)
+            if source in parts.is_equal:
+                is_regular &= ~parts.is_equal[source]
+            place = sources.index(source)
+            taken_from = exchanged(computed, numbers, place, is_regular, random)
+            numbers[place] = numbers[place][taken_from]
+            if source == free[0]:
+                moved = matched(computed, numbers, place, is_regular, self.k, wanted, random)
+                numbers[place], taken_from = numbers[place][moved], taken_from[moved]
+            parts.places[source][:] = parts.places[source][taken_from]
 
     def has_rare(self, computed: Computed, parts: Parts) -> Bools:
         """Tell in which rows a computed number is one of a few people's."""
