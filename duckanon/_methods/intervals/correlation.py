@@ -23,9 +23,10 @@ import numpy as np
 
 from duckanon._core.common.arrays import Floats
 from duckanon._methods.intervals.covariance import largest_covariance
+from duckanon._methods.intervals.forms import Forms
 from duckanon._methods.intervals.moments import Range
+from duckanon._methods.intervals.rectangles import forms_of
 from duckanon._methods.intervals.scaled import EPS, ScaledBoxes
-from duckanon._methods.intervals.zonotopes import Forms
 
 _CLIMB = 20  # steps at most of the search for a good table; it stops when a step gains almost nothing
 _RATIOS = 24  # guesses of the ratio of the standard deviations
@@ -131,7 +132,7 @@ def slope_upper(boxes: ScaledBoxes, x: int, y: int, var: Range, sign: float, rel
     )
     for _ in range(_CLIMB):
         a[x], r[x], r[y] = 1.0, -slope, sign
-        forms = Forms(boxes, a, r)
+        forms = forms_of(boxes, a, r)
         peak = forms.peak(mean_x * forms.ratio, (mean_y - slope * mean_x) / forms.ratio, moments=True)
         assert peak.second is not None
         to_x, to_r = peak.mean_a / forms.ratio, peak.mean_r * forms.ratio
@@ -148,7 +149,7 @@ def slope_upper(boxes: ScaledBoxes, x: int, y: int, var: Range, sign: float, rel
     if var.lower <= 0:
         return np.inf, best
     a[x], r[x], r[y] = 1.0, -slope, sign
-    largest = largest_covariance(Forms(boxes, a, r), 1.0, 0.5 * relative * max(abs(slope), 0.01) * var.lower)
+    largest = largest_covariance(forms_of(boxes, a, r), 1.0, 0.5 * relative * max(abs(slope), 0.01) * var.lower)
     excess = largest.upper + 16 * EPS * (abs(slope) * var.upper)
     upper = slope + excess / (var.lower if excess > 0 else var.upper)
     return float(upper + 4 * EPS * abs(upper)), float(best - 16 * EPS * abs(best))
@@ -165,7 +166,7 @@ def _forms(boxes: ScaledBoxes, first: int, second: int, sign: float, rows: Float
     """Return forms of these two columns, the second of which is turned around for sign -1."""
     both = np.zeros((2, len(boxes.lo)))
     both[:, [first, second]] = rows * [1.0, sign]
-    return Forms(boxes, both[0], both[1])
+    return forms_of(boxes, both[0], both[1])
 
 
 def _over(edges: Floats, kappa: float, r: float) -> Floats:

@@ -20,8 +20,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from duckanon._methods.intervals.forms import Forms
+from duckanon._methods.intervals.rectangles import forms_of
 from duckanon._methods.intervals.scaled import EPS, ScaledBoxes
-from duckanon._methods.intervals.zonotopes import Forms
 
 _CLIMB = 12  # steps of the search for a good table; it usually settles after three
 _CENTER = 12  # steps towards the minimum over s; each gains a digit
@@ -139,7 +140,7 @@ def covariance_forms(boxes: ScaledBoxes, first: int, second: int, sign: float = 
     """Return forms whose covariance is that of two columns, or its negative for sign -1."""
     a, r = np.zeros(len(boxes.lo)), np.zeros(len(boxes.lo))
     a[first], r[second] = 1.0, sign
-    return Forms(boxes, a, r)
+    return forms_of(boxes, a, r)
 
 
 def _between(t1: float, h1: float, t2: float, h2: float) -> tuple[float, float]:

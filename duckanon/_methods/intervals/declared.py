@@ -93,7 +93,7 @@ def _target_is_no_predictor(given: Options) -> str | None:
 
 INTERVAL_STATISTICS = Report(
     name="interval_statistics",
-    algorithm="duckanon._methods.intervals.box_reports:interval_statistics",
+    algorithm="duckanon._methods.intervals.statistics_report:interval_statistics",
     stage="release",
     summary="Estimates statistics of columns of intervals, each with a guaranteed range.",
     parameters=(

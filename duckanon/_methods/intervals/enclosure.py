@@ -22,9 +22,9 @@ import numpy as np
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Floats
 from duckanon._methods.intervals.covariance import largest_covariance
+from duckanon._methods.intervals.rectangles import forms_of
 from duckanon._methods.intervals.scaled import EPS, ScaledBoxes
 from duckanon._methods.intervals.systems import least_deviation, narrowed, start_bound
-from duckanon._methods.intervals.zonotopes import Forms
 
 _CORNERS = 5  # predictors up to which the other coefficients take all corners
 _COARSE = 1e-3  # accuracy of covariances with several predictors, where the system's own width is larger
@@ -94,8 +94,8 @@ class NormalEquations:
         """Find the ends of the covariance of a form of the predictors and a form of all columns."""
         progress.check()
         first = np.concatenate([[0.0], row])
-        low = largest_covariance(Forms(self.boxes, first, -other), self.relative, 0.1)
-        high = largest_covariance(Forms(self.boxes, first, other), self.relative, 0.1)
+        low = largest_covariance(forms_of(self.boxes, first, -other), self.relative, 0.1)
+        high = largest_covariance(forms_of(self.boxes, first, other), self.relative, 0.1)
         return np.array([-low.upper, high.upper])
 
     @staticmethod
@@ -117,7 +117,7 @@ class NormalEquations:
             progress.check()
             b = np.insert(np.array(corner), q, reached)
             scale = float(np.ptp(ends[q])) * float(lead[0])
-            forms = Forms(self.boxes, first, sign * self._residual(b))
+            forms = forms_of(self.boxes, first, sign * self._residual(b))
             most = max(most, largest_covariance(forms, self.relative, scale).upper)
         bound = sign * reached + most / (lead[0] if most > 0 else lead[1])
         return float(bound + 16 * EPS * (abs(bound) + abs(reached)))

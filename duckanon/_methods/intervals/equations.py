@@ -21,8 +21,10 @@ import numpy as np
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Floats
 from duckanon._methods.intervals.covariance import largest_covariance
+from duckanon._methods.intervals.forms import Forms
+from duckanon._methods.intervals.rectangles import forms_of
 from duckanon._methods.intervals.scaled import EPS, ScaledBoxes
-from duckanon._methods.intervals.zonotopes import Forms, best_points
+from duckanon._methods.intervals.zonotopes import best_points
 
 _ROUNDINGS = 64  # of half an ulp each at most, in the image of a point
 _SUPPORTS = 3  # steps in which the means follow the table that is best for them
@@ -104,7 +106,7 @@ class Equations(ABC):
 
     def _forms(self, first: Floats, slopes: Floats, target: float) -> Forms:
         """Return the form of the predictors and the residual, or -b x where the target does not count."""
-        return Forms(self.boxes, np.concatenate([[0.0], first]), np.concatenate([[target], -slopes]))
+        return forms_of(self.boxes, np.concatenate([[0.0], first]), np.concatenate([[target], -slopes]))
 
 
 class SlopeEquations(Equations):

@@ -33,8 +33,7 @@ class Range:
 
 def mean_range(boxes: ScaledBoxes, column: int) -> Range:
     """Find the range of a column's mean, exact up to rounding."""
-    total = math.fsum(boxes.amount)
-    lower, upper = (_mean(boxes.amount * ends[column], total) for ends in (boxes.lo, boxes.hi))
+    lower, upper = (_mean(boxes.amount * ends[column], boxes.weight) for ends in (boxes.lo, boxes.hi))
     return Range(lower[0] - lower[1], upper[0] + upper[1], 2 * lower[1], 2 * upper[1])
 
 
@@ -57,8 +56,8 @@ def variance_range(boxes: ScaledBoxes, column: int) -> Range:
 
 
 def _mean(products: Floats, total: float) -> tuple[float, float]:
-    """Return a mean of weighted values and its rounding error: the sums are exact, what goes into them is not."""
-    size = math.fsum(np.abs(products)) / total
+    """Return a mean of weighted values and its rounding error: the sum is exact, what goes into it is not."""
+    size = float(np.sum(np.abs(products))) / total
     return math.fsum(products) / total, 4 * EPS * size + (TINY if size > 0 else 0.0)
 
 
@@ -92,9 +91,10 @@ def _highest(boxes: ScaledBoxes, lo: Floats, hi: Floats, share: Floats) -> tuple
     middle = 0.5 * (lo + hi)
     low, high = float(middle.min()), float(middle.max())
     mu = float(np.sum(share * middle))
+    upper, width = float(np.sum(share * hi)), share * (hi - lo)
     for _ in range(_STEPS):
         # Records whose midpoint is below mu are best at their lower end, the others at their upper end.
-        slope = mu - float(np.sum(share * np.where(middle < mu, lo, hi)))
+        slope = mu - upper + float(np.sum(width * (middle < mu).astype(np.float64)))
         low, high = (low, min(high, mu)) if slope > 0 else (max(low, mu), high)
         following = mu - slope
         if not low < following < high:

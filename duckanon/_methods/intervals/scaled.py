@@ -7,6 +7,7 @@ one, and what holds for every table in the scaled boxes holds for every table in
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -41,6 +42,27 @@ class ScaledBoxes:
     def half(self) -> Floats:
         """Half-widths, columns x boxes, rounded up."""
         return 0.5 * (self.hi - self.lo) * (1 + 4 * EPS)
+
+    @cached_property
+    def weight(self) -> float:
+        """The sum of the amounts."""
+        return math.fsum(self.amount)
+
+    @cached_property
+    def mean_middle(self) -> Floats:
+        """Means of the midpoints, one per column."""
+        return self.middle @ self.share
+
+    @cached_property
+    def mean_half(self) -> Floats:
+        """Means of the half-widths, one per column."""
+        return self.half @ self.share
+
+    @cached_property
+    def sizes(self) -> Floats:
+        """Means of the products of the largest absolute values of two columns, columns x columns."""
+        size = np.abs(self.middle) + self.half
+        return np.asarray((size * self.share) @ size.T)
 
     @property
     def total(self) -> int:

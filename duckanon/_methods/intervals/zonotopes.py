@@ -14,50 +14,24 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from duckanon._core.common.arrays import Floats
-from duckanon._methods.intervals.scaled import EPS, ScaledBoxes
+from duckanon._methods.intervals.forms import Forms, Peak
+from duckanon._methods.intervals.scaled import ScaledBoxes
 
 _LEVEL = 1e-100  # an edge this flat is as good as its ends, and its slope would overflow
 _CHUNK = 1 << 13  # boxes at a time, so that the temporary arrays stay in the cache
 
 
-@dataclass(frozen=True)
-class Peak:
-    """Moments of the table in which every record is at the best point of its box for one (u, v)."""
-
-    value: float  # the mean of the largest products, rounded up
-    exact: float  # the same as computed
-    # mean_a, mean_r: the means of the forms in that table
-    mean_a: float
-    mean_r: float
-    second: Floats | None  # 2 x 2 float64 or None: the second moments of a and r about (u, v) in that table
-
-
-class Forms:
-    """Two linear forms over boxes, given by their coefficients of each column."""
+class Zonotopes(Forms):
+    """Forms of any number of columns."""
 
     def __init__(self, boxes: ScaledBoxes, a: Floats, r: Floats) -> None:
-        a, r = np.asarray(a, dtype=np.float64), np.asarray(r, dtype=np.float64)
-        used = np.flatnonzero((a != 0) | (r != 0))
+        super().__init__(boxes, a, r)
+        used = np.flatnonzero((self.a != 0) | (self.r != 0))
         middle, half = boxes.middle[used], boxes.half[used]
-        a, r = a[used], r[used]
-        self.slack = boxes.slack + 8 * len(used) * EPS
-        self.reach_a, self.reach_r = np.abs(a) @ half @ boxes.share, np.abs(r) @ half @ boxes.share
-        self.center_a, self.center_r = float(a @ (middle @ boxes.share)), float(r @ (middle @ boxes.share))
-        size = np.abs(middle) + half
-        self.size_a = float(np.sum(boxes.share * (np.abs(a) @ size) ** 2))
-        self.size_r = float(np.sum(boxes.share * (np.abs(r) @ size) ** 2))
-        # The two forms are brought to means of equal reach; their product stays the same.
-        ratio = np.sqrt(self.reach_r / self.reach_a) if self.reach_a > 0 and self.reach_r > 0 else 1.0
-        self.ratio = float(2.0 ** np.round(np.log2(ratio)))
-        a, r = a * self.ratio, r / self.ratio
-        self.center_a, self.center_r = self.center_a * self.ratio, self.center_r / self.ratio
-        self.size_a, self.size_r = self.size_a * self.ratio**2, self.size_r / self.ratio**2
-        self.reach_t = float(np.abs(a - r) @ (half @ boxes.share)) * (1 + self.slack)
+        a, r = self.a[used], self.r[used]
         self._share = boxes.share
         self._a, self._r = a @ middle, r @ middle
         flip = np.where((r < 0) | ((r == 0) & (a < 0)), -1.0, 1.0)
@@ -82,7 +56,6 @@ class Forms:
         ]
 
     def peak(self, u: float, v: float, moments: bool = False) -> Peak:
-        """Put every record at the best point of its box for (a - u)(r - v), with second moments if asked for."""
         starts = range(0, len(self._share), _CHUNK)
         parts = np.array([self._part(slice(at, at + _CHUNK), u, v, moments) for at in starts])
         value, total_a, total_r, aa, ar, rr = (float(np.sum(part.copy())) for part in parts.T)
@@ -106,10 +79,10 @@ class Forms:
             if best is None:
                 best, move_a, move_r = value, sign * ca, sign * cr
             else:
-                better = value > best
+                better = (value > best).astype(np.float64)  # np.where takes ten times as long
                 np.maximum(best, value, out=best)
-                move_a = np.where(better, sign * ca, move_a)
-                move_r = np.where(better, sign * cr, move_r)
+                move_a += (sign * ca - move_a) * better
+                move_r += (sign * cr - move_r) * better
         for edge_a, edge_r, half, da, dr in self._edges:
             # Along an edge the product is a parabola open below: its top, or the end nearest to it.
             ea, er, reach = edge_a[at], edge_r[at], half[at]
@@ -127,9 +100,10 @@ class Forms:
                 if best is None:
                     best, move_a, move_r = value, to_a, to_r
                 else:
-                    better = value > best
+                    better = (value > best).astype(np.float64)
                     np.maximum(best, value, out=best)
-                    move_a, move_r = np.where(better, to_a, move_a), np.where(better, to_r, move_r)
+                    move_a += (to_a - move_a) * better
+                    move_r += (to_r - move_r) * better
         if best is None:
             best, move_a, move_r = np.zeros_like(a), np.zeros_like(a), np.zeros_like(a)
         best += base
