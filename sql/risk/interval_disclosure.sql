@@ -86,8 +86,8 @@ WITH _duckanon_names AS (                               -- `nth` of cols, 0 for 
                ', _duckanon_person FROM (',
                CASE WHEN key IS NULL THEN '_duckanon_own AS _own POSITIONAL JOIN _duckanon_releases AS _image'
                     ELSE '_duckanon_own_checked AS _own LEFT JOIN _duckanon_keyed AS _image USING (_duckanon_hash)' END,
-               '), (SELECT ', anon._written_each(cols, 'max(@) AS @', ', '),
-               ' FROM _duckanon_widths HAVING count(*) > 0) AS _width)'))
+               '), (SELECT ', anon._written_each(cols, 'system.main.max(@) AS @', ', '),
+               ' FROM _duckanon_widths HAVING system.main.count(*) > 0) AS _width)'))
 ), _duckanon_row_counts AS NOT MATERIALIZED (
     SELECT count_if(COLUMNS(cols))::BIGINT, count_if(_duckanon_all)::BIGINT AS _duckanon_all
     FROM _duckanon_inside

@@ -229,16 +229,16 @@ def test_refusals_of_parts_are_the_job_s_own(people: Path) -> None:
 
 
 _JOB = """
-import sys, time
+import sys
 from duckanon.job import release, backends
 from duckanon.large import pipeline, workspace
 from duckanon.large.memory import Budget
 backends.COSTS = dict.fromkeys(backends.COSTS, backends.Cost(10**12, 0, 0))
-workspace.budget = lambda memory: Budget(300 * 10**6, 400_000)
+workspace.budget = lambda memory: Budget(300 * 10**6, 20_000)
 read = pipeline._read
 def slow(paths):
     print("part", flush=True)
-    time.sleep(0.05)
+    sys.stdin.readline()
     return read(paths)
 pipeline._read = slow
 release("policy.toml", memory="100GB")
@@ -251,12 +251,17 @@ def test_a_job_by_parts_that_is_killed_leaves_the_last_release(people: Path) -> 
     """What it left of the originals is gone after the next run."""
     policy(people, "boxes")
     (people / "release.parquet").write_bytes(b"the last release")
-    for wait in (0, 0.3, 1):
+    for parts in (0, 1, 2):
         environment = {**os.environ, "TMPDIR": str(people / "temporary")}
-        process = subprocess.Popen([sys.executable, "-c", _JOB], stdout=subprocess.PIPE, text=True, env=environment)
-        assert process.stdout is not None
+        command = [sys.executable, "-c", _JOB]
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, bufsize=1
+        )
+        assert process.stdin is not None and process.stdout is not None
+        for _ in range(parts):
+            assert process.stdout.readline() == "part\n"
+            process.stdin.write("\n")
         assert process.stdout.readline() == "part\n"
-        time.sleep(wait)
         os.kill(process.pid, signal.SIGKILL)
         assert "done" not in process.communicate()[0]
         assert (people / "release.parquet").read_bytes() == b"the last release"
