@@ -7,20 +7,10 @@
 --     size    how many rows
 CREATE OR REPLACE MACRO anon._sensitive_members(caller, tbl, cols, sensitive, nulls, person) AS TABLE
 WITH _duckanon_checked AS NOT MATERIALIZED (
-    FROM query_table(anon._checked_person(caller, person, cols,
-             CASE WHEN lower(CAST(person AS VARCHAR)) = lower(CAST(sensitive AS VARCHAR))
-                       THEN error(caller || ': person must not be the sensitive column; got '
-                                  || CAST(person AS VARCHAR) || '.')
-                  ELSE anon._checked_name(caller, 'sensitive', 'one column', sensitive,
-                           CASE WHEN anon._is_among(CAST(sensitive AS VARCHAR), cols)
-                                     THEN error(caller || ': sensitive must not be one of cols; got '
-                                                || CAST(sensitive AS VARCHAR) || '.')
-                                ELSE anon._checked_groups(caller, tbl, cols, nulls) END) END))
+    FROM query_table(anon._checked_sensitive(caller, tbl, cols, sensitive, nulls, person))
 ), _duckanon_source AS NOT MATERIALIZED (
     SELECT *, NULL::UBIGINT AS _duckanon_none
-    FROM query_table(CASE WHEN person IS NULL AND typeof(sensitive) = 'VARCHAR'
-                               AND anon._is_plain_call(tbl, cols, nulls)
-                               AND NOT coalesce(anon._is_among(CAST(sensitive AS VARCHAR), cols), true)
+    FROM query_table(CASE WHEN person IS NULL AND anon._is_plain_sensitive(tbl, cols, sensitive, nulls)
                           THEN CAST(tbl AS VARCHAR) ELSE '_duckanon_checked' END)
 )
 SELECT hash(*COLUMNS(cols)) AS class,

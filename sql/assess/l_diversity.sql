@@ -16,59 +16,74 @@
 -- The classes that fail: anon.l_diversity_classes.
 -- test: tests/assess/l_diversity.test
 CREATE OR REPLACE MACRO anon.l_diversity(tbl, cols, sensitive, nulls := 'value', person := NULL) AS TABLE
-WITH _duckanon_members AS MATERIALIZED (
-    FROM anon._sensitive_members('anon.l_diversity', tbl, cols, sensitive, nulls, person)
-), _duckanon_cells AS NOT MATERIALIZED (
-    FROM anon._sensitive_cells('_duckanon_members', person)
-), _duckanon_classes AS MATERIALIZED (
-    SELECT class, total, distinct_l, round(entropy_l, 12) AS rounded_l, entropy_l,
-           anon._excess(largest, total) AS excess
-    FROM anon._diversity('_duckanon_cells')
-), _duckanon_lowest AS MATERIALIZED (
-    SELECT min(distinct_l) AS l, min(entropy_l) AS lowest_entropy, max(excess) AS highest_excess
+WITH _duckanon_checked AS NOT MATERIALIZED (
+    FROM query_table(anon._checked_sensitive('anon.l_diversity', tbl, cols, sensitive, nulls, person))
+), _duckanon_by_rows AS (                                       -- by the columns themselves, so that classes have names
+    SELECT COLUMNS(cols), COLUMNS([sensitive]) AS _duckanon_value, count(*) AS _duckanon_size
+    FROM query_table(CASE WHEN anon._is_plain_sensitive(tbl, cols, sensitive, nulls) THEN CAST(tbl AS VARCHAR)
+                          ELSE '_duckanon_checked' END)
+    WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL)
+          AND anon._all_uncollated('anon.l_diversity', list_append(cols, sensitive),
+                                   concat_ws('', *COLUMNS(list_append(cols, sensitive))))
+    GROUP BY ALL
+), _duckanon_members AS MATERIALIZED (
+    SELECT COLUMNS(cols), COLUMNS([sensitive]) AS _duckanon_value,
+           CASE WHEN COLUMNS([person]) IS NOT NULL THEN hash(COLUMNS([person])) END AS _duckanon_person
+    FROM _duckanon_checked
+    WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL)
+          AND anon._all_uncollated('anon.l_diversity', list_append(cols, sensitive),
+                                   concat_ws('', *COLUMNS(list_append(cols, sensitive))))
+    GROUP BY ALL
+), _duckanon_by_people AS (
+    SELECT COLUMNS(cols), _duckanon_value, count(_duckanon_person) AS _duckanon_size FROM _duckanon_members GROUP BY ALL
+), _duckanon_cells AS MATERIALIZED (
+    FROM query_table(CASE WHEN person IS NULL THEN '_duckanon_by_rows' ELSE '_duckanon_by_people' END)
+), _duckanon_counted AS (
+    SELECT COLUMNS(cols), sum(_duckanon_size)::BIGINT AS _duckanon_total, max(_duckanon_size) AS _duckanon_largest,
+           count(*) FILTER (_duckanon_size > 0) AS _duckanon_distinct,
+           sum(_duckanon_size * ln(greatest(_duckanon_size, 1))) AS _duckanon_logs
+    FROM _duckanon_cells GROUP BY ALL
+), _duckanon_classes AS (
+    SELECT _duckanon_total AS total, _duckanon_distinct AS distinct_l,
+           CASE WHEN _duckanon_total = 0 THEN 0
+                ELSE greatest(exp(ln(_duckanon_total) - _duckanon_logs / _duckanon_total), 1) END AS entropy_l,
+           anon._excess(_duckanon_largest, _duckanon_total) AS excess, struct_pack(*COLUMNS(cols)) AS named
+    FROM _duckanon_counted
+), _duckanon_lowest AS MATERIALIZED (                           -- of those equally bad the one with the most is shown
+    SELECT min({'l': distinct_l, 'total': -total, 'named': named}) AS fewest, min(entropy_l) AS lowest_entropy,
+           min({'l': round(entropy_l, 12), 'total': -total, 'named': named}) AS purest,
+           max({'c': excess, 'total': total, 'named': named}) AS heaviest
     FROM _duckanon_classes
     HAVING anon._checked_rows('anon.l_diversity', count(*), true)
-), _duckanon_bad AS MATERIALIZED (                              -- level 0: distinct, 1: entropy, 2 and more: recursive
-    SELECT class, total, distinct_l = l AS is_distinct, rounded_l = round(lowest_entropy, 12) AS is_entropy,
-           excess = highest_excess AS is_recursive
-    FROM _duckanon_classes, _duckanon_lowest
-    WHERE distinct_l = l OR rounded_l = round(lowest_entropy, 12) OR excess = highest_excess
-), _duckanon_most AS (                                          -- of those equally bad the one with the most is shown
-    SELECT max(total) FILTER (is_distinct) AS most_distinct, max(total) FILTER (is_entropy) AS most_entropy,
-           max(total) FILTER (is_recursive) AS most_recursive
-    FROM _duckanon_bad
-), _duckanon_further AS (                                       -- l = 3 and more, only where every class has 3 values
-    SELECT class, total, level, counts[1] / (total - list_sum(counts[1:level - 1])) AS c
-    FROM (SELECT class, sum(size)::BIGINT AS total, max(size, 9) AS counts,
-                 unnest(range(3, 1 + least(any_value(l), 10))) AS level
-          FROM _duckanon_cells, _duckanon_lowest WHERE l > 2 GROUP BY class)
-    QUALIFY rank() OVER (PARTITION BY level ORDER BY c DESC NULLS LAST, total DESC NULLS LAST) = 1
-), _duckanon_shown AS MATERIALIZED (
-    SELECT class, total, level, c
-    FROM (SELECT class, total, highest_excess AS c, unnest([0, 1, 2]) AS level,
-                 unnest([is_distinct AND total = most_distinct, is_entropy AND total = most_entropy,
-                         is_recursive AND total = most_recursive]) AS is_shown
-          FROM _duckanon_bad, _duckanon_most, _duckanon_lowest
-          WHERE total = most_distinct OR total = most_entropy OR total = most_recursive)
-    WHERE is_shown
+), _duckanon_ranked AS (                                        -- l = 3 and more, only where every class has 3 values
+    SELECT COLUMNS(cols), sum(_duckanon_size)::BIGINT AS _duckanon_total, max(_duckanon_size, 9) AS _duckanon_sizes,
+           _duckanon_l
+    FROM _duckanon_cells, (SELECT fewest.l AS _duckanon_l FROM _duckanon_lowest WHERE fewest.l > 2)
+    GROUP BY ALL
+), _duckanon_further AS (
+    SELECT level, max({'c': sizes[1] / (total - list_sum(sizes[1:level - 1])), 'total': total,
+                       'named': named}) AS heaviest
+    FROM (SELECT _duckanon_total AS total, _duckanon_sizes AS sizes, struct_pack(*COLUMNS(cols)) AS named,
+                 unnest(range(3, 1 + least(_duckanon_l, 10))) AS level
+          FROM _duckanon_ranked)
+    GROUP BY level
+), _duckanon_shown AS (
+    SELECT unnest(['distinct', 'entropy', 'recursive']) AS measure, unnest([fewest.l, lowest_entropy, 2]) AS l,
+           unnest([NULL, NULL, heaviest.c]) AS c, unnest([fewest.named, purest.named, heaviest.named]) AS worst_class,
+           unnest([-fewest.total, -purest.total, heaviest.total]) AS worst_class_size
+    FROM _duckanon_lowest
     UNION ALL
-    SELECT class, total, level, c FROM _duckanon_further
-), _duckanon_shown_members AS (                                 -- people are counted only where they are shown
-    FROM _duckanon_members WHERE class IN (SELECT class FROM _duckanon_shown)
-), _duckanon_people_sized AS (
-    SELECT level, c, class, total - coalesce(repeats, 0) AS class_size
-    FROM _duckanon_shown LEFT JOIN anon._class_repeats('_duckanon_shown_members') USING (class)
-), _duckanon_rows_sized AS (                                    -- nobody is in a class twice
-    SELECT level, c, class, total AS class_size FROM _duckanon_shown
+    SELECT 'recursive', level, heaviest.c, heaviest.named, heaviest.total FROM _duckanon_further
+), _duckanon_worst AS (                                         -- people are counted only where they are shown
+    SELECT struct_pack(*COLUMNS(cols)) AS worst_class, count(DISTINCT _duckanon_person) AS people
+    FROM _duckanon_members
+    WHERE struct_pack(*COLUMNS(cols)) IN (SELECT worst_class FROM _duckanon_shown)
+    GROUP BY ALL
+), _duckanon_shown_people AS (                                  -- a person with two values is in the total twice
+    SELECT measure, l, c, worst_class, people AS worst_class_size
+    FROM _duckanon_shown JOIN _duckanon_worst USING (worst_class)
 )
-SELECT CASE level WHEN 0 THEN 'distinct' WHEN 1 THEN 'entropy' ELSE 'recursive' END AS measure,
-       CASE level WHEN 0 THEN any_value(l) WHEN 1 THEN any_value(lowest_entropy) ELSE level END::DOUBLE AS l,
-       CASE WHEN level > 1 THEN any_value(c) END AS c,
-       CASE WHEN level > 1 THEN max(named) ELSE min(named) END AS worst_class,
-       CASE WHEN level > 1 THEN arg_max(class_size, named) ELSE arg_min(class_size, named) END AS worst_class_size
-FROM query_table(CASE WHEN person IS NULL THEN '_duckanon_rows_sized' ELSE '_duckanon_people_sized' END)
-     LEFT JOIN anon._class_names(tbl, cols, nulls, '_duckanon_shown') USING (class), _duckanon_lowest
-GROUP BY level
-ORDER BY level ASC NULLS LAST;
+FROM query_table(CASE WHEN person IS NULL THEN '_duckanon_shown' ELSE '_duckanon_shown_people' END)
+ORDER BY measure ASC NULLS LAST, l ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.l_diversity IS
     'Distinct, entropy and recursive l-diversity of a sensitive column, each with its worst class.';

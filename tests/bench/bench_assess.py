@@ -64,6 +64,36 @@ def group_by_each_set(cols: list[str], largest: int) -> Callable[[Connection], N
     return run
 
 
+def risks(cols: list[str], population: float, threshold: float = 0.2) -> str:
+    """What anon.reidentification_risk returns for a sample of a population, written by hand and without a check."""
+    return f"""
+        WITH sizes AS (SELECT n AS size, sum(n)::BIGINT AS people FROM {classes(cols)} GROUP BY n),
+        risks AS (
+            SELECT people, 1 / size AS prosecutor,
+                   CASE WHEN p < 0.5 AND size < 6
+                        THEN pow(p / (p - 1), size - 1) * p / (1 - p) * -ln(p)
+                             - coalesce(list_sum(list_transform(range(1, size), lambda step:
+                                   pow(p / (p - 1), size - step) / step)), 0)
+                        ELSE p / size * list_sum(list_transform(
+                            range(least(400, greatest(24, (2400 / size)::BIGINT))), lambda unseen:
+                                pow(1 - p, unseen) * exp(lgamma(unseen + 1) + lgamma(size + 1)
+                                                         - lgamma(size + unseen + 1)))) END AS journalist
+            FROM (SELECT people, size, sum(people) OVER () / {population} AS p FROM sizes)),
+        totals AS (
+            SELECT sum(people) AS everybody, max(prosecutor) AS highest, max(journalist) AS highest_expected,
+                   sum(prosecutor * people) AS risk, sum(journalist * people) AS expected,
+                   coalesce(sum(people) FILTER (prosecutor > {threshold}), 0)::BIGINT AS at_risk,
+                   coalesce(sum(people) FILTER (journalist > {threshold}), 0)::BIGINT AS expected_at_risk
+            FROM risks)
+        SELECT unnest(['prosecutor', 'journalist', 'marketer']) AS attacker,
+               unnest([highest, highest_expected, NULL]) AS maximum_risk,
+               unnest([risk, expected, expected]) / everybody AS average_risk,
+               unnest([at_risk, expected_at_risk, NULL]) AS rows_at_risk,
+               unnest([at_risk, expected_at_risk, NULL]) / everybody AS fraction_at_risk,
+               unnest([at_risk, expected_at_risk, NULL]) AS people_at_risk
+        FROM totals"""
+
+
 def checks(name: str, rows: int, prepare: Callable[[int], Connection], cols: list[str], sensitive: str) -> list[Task]:
     """The checks of one column set, each against the least that has to be computed for it, written by hand."""
     by_hand = f"SELECT min(n), count(*), count(*) FILTER (n = 1) FROM {classes(cols)}"
@@ -86,6 +116,14 @@ def checks(name: str, rows: int, prepare: Callable[[int], Connection], cols: lis
             ask(f"FROM anon.reidentification_risk('t', {cols}, population := 3e8)"),
             ask(by_hand),
             "GROUP BY",
+        ),
+        Task(
+            f"reidentification_risk of a sample, {name}",
+            [rows],
+            prepare,
+            ask(f"FROM anon.reidentification_risk('t', {cols}, population := 3e8)"),
+            ask(risks(cols, 3e8)),
+            "the same numbers by hand",
         ),
         Task(
             f"class_sizes, {name}",

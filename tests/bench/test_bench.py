@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import duckanon
 from tests.bench import __main__ as bench
-from tests.bench import harness, recorded
+from tests.bench import bench_assess, harness, recorded
 
 GENEROUS = 3.0
 GUARDED = {
@@ -54,6 +55,22 @@ def test_a_whole_run_leaves_one_table(tmp_path: Path) -> None:
     harness.save([RESULT], tmp_path / "run.json")
     assert harness.saved(tmp_path / "run.json") == [RESULT]
     assert harness.saved(tmp_path / "none.json") == []
+
+
+@pytest.mark.parametrize("population", [300, 500, 3e8])
+def test_the_numbers_by_hand_are_those_of_the_check(population: float) -> None:
+    con = duckanon.connect()
+    con.execute("CREATE TABLE t AS SELECT (i * i) % 70 AS age, i % 3 AS sex FROM range(300) AS r(i)")
+    returned, by_hand = (
+        con.execute(query).fetchall()
+        for query in (
+            f"FROM anon.reidentification_risk('t', ['age', 'sex'], population := {population})",
+            bench_assess.risks(["age", "sex"], population),
+        )
+    )
+    for row, other in zip(returned, by_hand, strict=True):
+        assert [value is None for value in row] == [value is None for value in other]
+        assert [value or 0 for value in row[1:]] == pytest.approx([value or 0 for value in other[1:]], rel=1e-12)
 
 
 @pytest.mark.thorough
