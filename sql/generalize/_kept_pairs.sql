@@ -15,7 +15,7 @@
 --                 correlation is at least .85, beyond chance. NULL where too few rows tell
 --     tbl, plan  as for anon._coded_cells
 CREATE OR REPLACE MACRO anon._kept_pairs(caller, tbl, cols, plan) AS TABLE
-WITH _duckanon_coarse_names AS (
+WITH RECURSIVE _duckanon_coarse_names AS (
     SELECT row_number() OVER (ORDER BY place ASC NULLS LAST) AS column_place, column_name
     FROM anon._columns(tbl) WHERE anon._is_among(column_name, cols)
 ), _duckanon_kept_names AS (
@@ -33,61 +33,72 @@ WITH _duckanon_coarse_names AS (
     QUALIFY hash(row_number() OVER ())
             <= 18446744073709551615 * least(1.0, (SELECT fraction FROM _duckanon_fraction))
 ), _duckanon_sample AS MATERIALIZED (
-    SELECT *, hash(labels) AS class,
-           row_number() OVER (PARTITION BY hash(labels) ORDER BY number ASC NULLS LAST) AS place
-    FROM anon._coded_cells(caller, '"_duckanon_rows"', cols, plan)
+    SELECT *, hash(labels) AS class FROM anon._coded_cells(caller, '"_duckanon_rows"', cols, plan)
 ), _duckanon_fewer AS MATERIALIZED (
     SELECT number, class, labels, numbers, texts, kept, kept_keys FROM _duckanon_sample
     WHERE hash(number, 7)
             <= 18446744073709551615 * least(1.0, (SELECT least_fraction / least(1.0, fraction) FROM _duckanon_fraction))
-), _duckanon_coarse AS MATERIALIZED (                  -- one row a coarse cell, with its rank in the column
-    SELECT number, class, place, column_place, label, original,
-           CASE WHEN position IS NOT NULL
-                THEN dense_rank() OVER (PARTITION BY column_place ORDER BY position ASC NULLS LAST) END AS rank
-    FROM (SELECT number, class, place, unnest(range(1, 1 + len(labels))) AS column_place, unnest(labels) AS label,
-                 unnest(originals) AS original, unnest(numbers) AS position
-          FROM _duckanon_sample)
-), _duckanon_places AS (                               -- turn 0 is the table as it is, the others are shuffled
-    SELECT turn, class, kept,
-           CASE WHEN turn = 0 THEN place
-                ELSE row_number() OVER (PARTITION BY turn, class ORDER BY hash(number, turn) ASC NULLS LAST) END
-               AS place
-    FROM _duckanon_sample, range(7) AS turns(turn)
-), _duckanon_kept AS (                                 -- one row a kept cell
-    SELECT turn, class, place, unnest(range(1, 1 + len(kept))) AS kept_place, unnest(kept) AS kept FROM _duckanon_places
-), _duckanon_met AS MATERIALIZED (
-    SELECT turn, column_place, kept_place, label, kept, original, rank, number
-    FROM _duckanon_coarse JOIN _duckanon_kept USING (class, place)
-), _duckanon_counted AS (
-    SELECT turn, column_place, kept_place, sum(size) AS size, count(*) AS originals
-    FROM (SELECT turn, column_place, kept_place, label, kept, original, count(*) AS size
-          FROM _duckanon_met GROUP BY ALL)
-    GROUP BY turn, column_place, kept_place, label, kept
-), _duckanon_values AS (
-    SELECT turn, column_place, kept_place, sum(size * originals) / sum(size) AS seen
-    FROM _duckanon_counted GROUP BY turn, column_place, kept_place
-), _duckanon_steps AS (                                -- from one row to the next of the same label and kept value
-    SELECT turn, column_place, kept_place, rank,
-           abs(rank - lag(rank) OVER (PARTITION BY turn, column_place, kept_place, label, kept
-                                      ORDER BY number ASC NULLS LAST)) AS step
-    FROM _duckanon_met WHERE rank IS NOT NULL
-), _duckanon_distances AS (
-    SELECT turn, column_place, kept_place, avg(step) AS distance, max(rank) AS ranks FROM _duckanon_steps
+), _duckanon_cells AS MATERIALIZED (                   -- one row a coarse cell
+    SELECT number, row_number() OVER (ORDER BY class ASC NULLS LAST, number ASC NULLS LAST) AS place,
+           unnest(range(1, 1 + len(labels))) AS column_place, unnest(labels) AS label, unnest(originals) AS original,
+           unnest(numbers) AS position
+    FROM _duckanon_sample
+), _duckanon_coarse AS MATERIALIZED (                  -- with its rank, where labels have several values
+    SELECT CAST(number AS INTEGER) AS number, CAST(place AS INTEGER) AS place,
+           CAST(column_place AS INTEGER) AS column_place, label, original,
+           CAST(CASE WHEN position IS NOT NULL
+                     THEN dense_rank() OVER (PARTITION BY column_place ORDER BY position ASC NULLS LAST) END AS INTEGER)
+               AS rank
+    FROM _duckanon_cells
+    WHERE column_place IN (SELECT column_place FROM _duckanon_cells
+                           GROUP BY column_place HAVING count(DISTINCT original) > count(DISTINCT label))
+), _duckanon_kept AS MATERIALIZED (                    -- no more than every turn sorts
+    SELECT class, number, kept FROM _duckanon_sample
+), _duckanon_turns AS (         -- turn 0 is the table as it is, others are shuffled: one at a time, for the memory
+    SELECT CAST(-1 AS BIGINT) AS turn, 0 AS column_place, 0 AS kept_place, CAST(0 AS DOUBLE) AS seen,
+           CAST(0 AS DOUBLE) AS distance, 0 AS ranks
+    UNION ALL
+    SELECT turn, column_place, kept_place, CAST(sum(size * originals) AS DOUBLE) / sum(size),
+           CAST(sum(distance) AS DOUBLE) / nullif(sum(steps), 0), max(ranks)
+    FROM (SELECT turn, column_place, kept_place, sum(size) AS size, count(*) AS originals, sum(distance) AS distance,
+                 sum(steps) AS steps, max(rank) AS ranks
+          FROM (SELECT turn, column_place, kept_place, meeting, original, count(*) AS size, sum(step) AS distance,
+                       count(step) AS steps, max(rank) AS rank
+                FROM (SELECT * EXCLUDE (number),    -- from one row to the next; a sort is quick if its keys are short
+                             abs(rank - lag(rank IGNORE NULLS) OVER (PARTITION BY meeting
+                                                                     ORDER BY number ASC NULLS LAST)) AS step
+                      FROM (SELECT turn, column_place, kept_place, original, rank, number,
+                                   hash(column_place, kept_place, label, kept) AS meeting
+                            FROM (SELECT turn, place, CAST(unnest(range(1, 1 + len(kept))) AS INTEGER) AS kept_place,
+                                         unnest(kept) AS kept
+                                  FROM (SELECT turn, kept,
+                                               CAST(row_number() OVER (
+                                                        ORDER BY class ASC NULLS LAST,
+                                                                 CASE WHEN turn = 0 THEN CAST(number AS UBIGINT)
+                                                                      ELSE hash(number, turn) END ASC NULLS LAST)
+                                                    AS INTEGER) AS place
+                                        FROM _duckanon_kept, (SELECT max(turn) + 1 AS turn FROM _duckanon_turns)
+                                        WHERE turn < 7))
+                                 JOIN _duckanon_coarse USING (place)))
+                GROUP BY turn, column_place, kept_place, meeting, original)
+          GROUP BY turn, column_place, kept_place, meeting)
     GROUP BY turn, column_place, kept_place
-), _duckanon_turns AS (
+), _duckanon_compared AS (
     SELECT column_place, kept_place, any_value(seen) FILTER (turn = 0) AS values_within,
            avg(seen) FILTER (turn > 0) AS values_shuffled, stddev(seen) FILTER (turn > 0) AS values_noise,
            any_value(distance) FILTER (turn = 0) AS within, avg(distance) FILTER (turn > 0) AS shuffled,
            stddev(distance) FILTER (turn > 0) AS noise, max(ranks) AS ranks
-    FROM _duckanon_values LEFT JOIN _duckanon_distances USING (turn, column_place, kept_place)
-    GROUP BY column_place, kept_place
+    FROM _duckanon_turns WHERE turn >= 0 GROUP BY column_place, kept_place
 )
-SELECT column_place, column_name, kept_place, kept_column, values_within, values_shuffled,
+SELECT column_place, column_name, kept_place, kept_column, coalesce(values_within, 1) AS values_within,
+       coalesce(values_shuffled, 1) AS values_shuffled,
        within / nullif(shuffled, 0) AS rank_distance_ratio, rank_correlation,
        CASE WHEN values_within < 0.9 * values_shuffled AND values_within < values_shuffled - 3 * values_noise
                  OR coalesce(ranks >= 30 AND within < 0.7 * shuffled AND within < shuffled - 3 * noise, false)
                  OR coalesce(is_beyond_chance, false) THEN true
             WHEN coalesce(is_unjudged, false) THEN NULL
             ELSE false END AS narrows
-FROM _duckanon_turns JOIN _duckanon_coarse_names USING (column_place) JOIN _duckanon_kept_names USING (kept_place)
-     LEFT JOIN anon._rank_correlations('"_duckanon_fewer"') USING (column_place, kept_place);
+FROM _duckanon_coarse_names CROSS JOIN _duckanon_kept_names
+     LEFT JOIN _duckanon_compared USING (column_place, kept_place)
+     LEFT JOIN anon._rank_correlations('"_duckanon_fewer"') USING (column_place, kept_place)
+WHERE (SELECT count(*) FROM _duckanon_sample) > 0;

@@ -46,7 +46,7 @@ class Holders:
             low, high = (int(np.searchsorted(np.cumsum(side), k)) for side in (people, people[::-1]))
         else:
             is_known &= self.persons != NOBODY
-            persons, own = self.persons[is_known], codes[is_known]
+            persons, own = self.persons[is_known], codes[is_known].astype(np.int64)  # narrow ones take 20 times as long
             least = np.full(int(persons.max(initial=-1)) + 1, size)
             most = np.full_like(least, -1)
             np.minimum.at(least, persons, own)
