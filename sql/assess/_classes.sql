@@ -29,15 +29,16 @@ WITH _duckanon_by_rows AS (
     FROM query_table(anon._checked_groups(caller, tbl, cols, 'value'))
     WHERE anon._all_uncollated(caller, cols, concat_ws('', *COLUMNS(cols)))
     GROUP BY ALL
-), _duckanon_coded AS (
-    SELECT CASE WHEN COLUMNS(cols) IS NOT NULL THEN hash(COLUMNS(cols)) END, _duckanon_key, _duckanon_rows
-    FROM _duckanon_values
-), _duckanon_records AS (
-    SELECT _duckanon_key AS class, _duckanon_rows AS row_count, NULL::DOUBLE AS stands_for,
-           [UNPACK(COLUMNS(* EXCLUDE (_duckanon_key, _duckanon_rows)))] AS codes,
+), _duckanon_held AS (
+    SELECT _duckanon_key AS class, _duckanon_rows AS row_count,
+           [UNPACK(constant_or_null(true, COLUMNS(* EXCLUDE (_duckanon_key, _duckanon_rows))))] AS held,
            [UNPACK(hash(hash(COLUMNS(* EXCLUDE (_duckanon_key, _duckanon_rows)),
                              alias(COLUMNS(* EXCLUDE (_duckanon_key, _duckanon_rows))))))] AS places
-    FROM _duckanon_coded
+    FROM _duckanon_values
+), _duckanon_records AS (
+    SELECT class, row_count, NULL::DOUBLE AS stands_for,
+           list_filter(range(1, 1 + len(held)), lambda place: held[place] IS NULL) AS missing, places
+    FROM _duckanon_held
 ), _duckanon_by_matches AS (
     SELECT COLUMNS(cols), _duckanon_size, _duckanon_rows, NULL::UBIGINT AS _duckanon_anyone
     FROM _duckanon_values                          -- rounded, so that sums of tenths in another order are the same size

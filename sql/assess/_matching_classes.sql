@@ -12,18 +12,17 @@
 -- patterns (anon._matching_open).
 CREATE OR REPLACE MACRO anon._matching_classes(records, alpha, are_classes) AS TABLE
 WITH _match_grouped AS NOT MATERIALIZED (
-    SELECT class, any_value(codes) AS codes, any_value(places) AS places, sum(row_count)::BIGINT AS row_count,
+    SELECT class, any_value(missing) AS missing, any_value(places) AS places, sum(row_count)::BIGINT AS row_count,
            fsum(stands_for) AS stands_for
     FROM query_table(records) GROUP BY class
 ), _match_classes AS NOT MATERIALIZED (
-    SELECT class, codes, places, row_count, stands_for
+    SELECT class, missing, places, row_count, stands_for
     FROM query_table(CASE WHEN are_classes THEN records ELSE '_match_grouped' END)
 ), _match_shaped AS MATERIALIZED (
-    SELECT class, row_count, stands_for, places,
-           CASE WHEN list_aggregate(codes, 'count') = len(codes) THEN []
-                ELSE list_filter(range(1, len(codes) + 1), lambda place: codes[place] IS NULL) END AS missing,
-           xor(list_aggregate(places, 'bit_xor'), anon._codes_at(places, missing)) AS whole,
-           hash(missing) AS pattern
+    SELECT class, row_count, stands_for, places, missing,
+           xor(list_aggregate(places, 'bit_xor'),
+               CASE WHEN len(missing) > 0 THEN anon._codes_at(places, missing) ELSE 0 END) AS whole,
+           CASE WHEN len(missing) > 0 THEN hash(missing) END AS pattern
     FROM _match_classes
 ), _match_open AS MATERIALIZED (
     FROM _match_shaped WHERE len(missing) > 0
@@ -83,12 +82,13 @@ WITH _match_grouped AS NOT MATERIALIZED (
     SELECT class, alpha::DOUBLE * sum(open_rows) AS found, alpha::DOUBLE * fsum(open_weight) AS found_weight
     FROM _match_between GROUP BY class
     UNION ALL
-    SELECT open_class, sum(row_count), fsum(stands_for) FROM _match_between GROUP BY open_class
-    UNION ALL
-    SELECT class, alpha::DOUBLE * found, alpha::DOUBLE * found_weight
-    FROM anon._matching_open('_match_open', '_match_pairs', '_match_tried', '_match_odds', '_match_size')
+    SELECT class, sum(found), fsum(found_weight)
+    FROM (SELECT open_class AS class, sum(row_count) AS found, fsum(stands_for) AS found_weight
+          FROM _match_between GROUP BY open_class
+          UNION ALL
+          SELECT class, alpha::DOUBLE * found, alpha::DOUBLE * found_weight
+          FROM anon._matching_open('_match_open', '_match_pairs', '_match_tried', '_match_odds', '_match_size'))
+    GROUP BY class
 )
 SELECT class, row_count + coalesce(found, 0) AS frequency, stands_for + coalesce(found_weight, 0) AS stands_for
-FROM _match_shaped
-     LEFT JOIN (SELECT class, sum(found) AS found, fsum(found_weight) AS found_weight
-                FROM _match_found GROUP BY class) USING (class);
+FROM _match_shaped LEFT JOIN _match_found USING (class);

@@ -1,8 +1,8 @@
 -- anon._risk_records: what the measures of risk know of a row: its class, whose it is, its weight and its household.
 --     class      the 64-bit hash of the columns, which is faster to join by than their values
---     codes      the hash of each column's value, NULL for NULL
---     places     the same, other ones for equal values of two columns and none NULL: their xor is a code of the class
---                from which that of any column can be taken away
+--     missing    the places of the columns that are NULL
+--     places     the hash of each column's value, other ones for equal values of two columns and none NULL: their xor is
+--                a code of the class from which that of any column can be taken away
 --     member     the hash of the person's value, NULL where it is NULL and without `person`
 --     home       the hash of the household's value, NULL where it is NULL and without `household`
 --     stands_for  the row's weight, NULL without `weight`
@@ -14,9 +14,8 @@ CREATE OR REPLACE MACRO anon._risk_records(
 WITH _duckanon_with_none AS NOT MATERIALIZED (
     SELECT *, NULL::UBIGINT AS _duckanon_none
     FROM query_table(anon._checked_risk(caller, tbl, cols, weight, population, household, person, method, nulls, alpha))
-), _duckanon_coded AS NOT MATERIALIZED (
-    SELECT CASE WHEN COLUMNS(cols) IS NOT NULL THEN hash(COLUMNS(cols)) END,
-           hash(*COLUMNS(cols)) AS _duckanon_class,
+), _duckanon_named AS NOT MATERIALIZED (
+    SELECT COLUMNS(cols),
            CASE WHEN COLUMNS([anon._or_none(person)]) IS NOT NULL
                      THEN hash(COLUMNS([anon._or_none(person)])) END AS _duckanon_member,
            CASE WHEN COLUMNS([anon._or_none(household)]) IS NOT NULL
@@ -29,22 +28,28 @@ WITH _duckanon_with_none AS NOT MATERIALIZED (
                            || 'something else.') END AS _duckanon_weight
     FROM _duckanon_with_none
     WHERE (nulls <> 'drop' OR COLUMNS(cols) IS NOT NULL) AND anon._uncollated(caller, COLUMNS(cols))
-), _duckanon_together AS NOT MATERIALIZED (
-    SELECT any_value(COLUMNS(* EXCLUDE (_duckanon_class, _duckanon_member, _duckanon_household, _duckanon_weight))),
-           _duckanon_class, _duckanon_member, _duckanon_household, count(*) AS _duckanon_rows,
+), _duckanon_together AS NOT MATERIALIZED (                     -- values are grouped in half the time of hashes
+    SELECT COLUMNS(* EXCLUDE (_duckanon_weight)), count(*) AS _duckanon_rows,
            CASE WHEN weight IS NOT NULL THEN fsum(_duckanon_weight) END AS _duckanon_weight
-    FROM _duckanon_coded GROUP BY _duckanon_class, _duckanon_member, _duckanon_household
+    FROM _duckanon_named GROUP BY ALL
 ), _duckanon_single AS NOT MATERIALIZED (
-    SELECT *, 1 AS _duckanon_rows FROM _duckanon_coded
+    SELECT *, 1 AS _duckanon_rows FROM _duckanon_named
+), _duckanon_held AS NOT MATERIALIZED (
+    SELECT hash(*COLUMNS(* EXCLUDE (_duckanon_member, _duckanon_household, _duckanon_weight, _duckanon_rows))) AS class,
+           constant_or_null(true, *COLUMNS(* EXCLUDE (_duckanon_member, _duckanon_household, _duckanon_weight,
+                                                      _duckanon_rows))) AS is_full,
+           [UNPACK(constant_or_null(
+               true, COLUMNS(* EXCLUDE (_duckanon_member, _duckanon_household, _duckanon_weight, _duckanon_rows))))]
+               AS held,
+           [UNPACK(hash(hash(
+               COLUMNS(* EXCLUDE (_duckanon_member, _duckanon_household, _duckanon_weight, _duckanon_rows)),
+               alias(COLUMNS(* EXCLUDE (_duckanon_member, _duckanon_household, _duckanon_weight, _duckanon_rows))))))]
+               AS places,
+           _duckanon_member AS member, _duckanon_household AS home, _duckanon_weight AS stands_for,
+           _duckanon_rows AS row_count
+    FROM query_table(CASE WHEN nulls = 'any' THEN '_duckanon_together' ELSE '_duckanon_single' END)
 )
-SELECT _duckanon_class AS class,
-       [UNPACK(COLUMNS(* EXCLUDE (_duckanon_class, _duckanon_member, _duckanon_household, _duckanon_weight,
-                                  _duckanon_rows)))] AS codes,
-       [UNPACK(hash(hash(
-           COLUMNS(* EXCLUDE (_duckanon_class, _duckanon_member, _duckanon_household, _duckanon_weight,
-                              _duckanon_rows)),
-           alias(COLUMNS(* EXCLUDE (_duckanon_class, _duckanon_member, _duckanon_household, _duckanon_weight,
-                                    _duckanon_rows))))))] AS places,
-       _duckanon_member AS member, _duckanon_household AS home, _duckanon_weight AS stands_for,
-       _duckanon_rows AS row_count
-FROM query_table(CASE WHEN nulls = 'any' THEN '_duckanon_together' ELSE '_duckanon_single' END);
+SELECT class, CASE WHEN is_full THEN [] ELSE list_filter(range(1, 1 + len(held)), lambda place: held[place] IS NULL) END
+                  AS missing,
+       places, member, home, stands_for, row_count
+FROM _duckanon_held;

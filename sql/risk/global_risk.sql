@@ -22,7 +22,7 @@ WITH _duckanon_records AS NOT MATERIALIZED (
                                 ELSE anon._checked_open_fraction('anon.global_risk', 'target', target, tbl) END,
                             cols, weight, population, household, person, method, nulls, alpha)
 ), _duckanon_cells AS MATERIALIZED (                            -- rows that are alike to an attacker
-    SELECT any_value(codes) AS codes, any_value(places) AS places, member, home,
+    SELECT any_value(missing) AS missing, any_value(places) AS places, member, home,
            CASE WHEN person IS NULL THEN fsum(stands_for) ELSE max(stands_for) END AS stands_for,
            sum(row_count)::BIGINT AS row_count
     FROM _duckanon_records GROUP BY class, member, home
@@ -35,11 +35,11 @@ WITH _duckanon_records AS NOT MATERIALIZED (
 ), _duckanon_moved AS MATERIALIZED (                            -- once with all columns, once without each
     SELECT left_out, hash(left_out, xor(whole, coalesce(_placed.places[left_out], 0))) AS class, member, home,
            stands_for, row_count,
+           CASE WHEN nulls = 'any'                              -- a column of its own says what is left out
+                     THEN list_transform(list_filter(missing, lambda place: place <> left_out), lambda place: 1 + place)
+               END AS missing,
            CASE WHEN nulls = 'any'
-                     THEN [hash(left_out)] || list_transform(range(1, 1 + len(codes)), lambda place:
-                              CASE WHEN place = left_out THEN 0::UBIGINT ELSE codes[place] END) END AS codes,
-           CASE WHEN nulls = 'any'
-                     THEN [hash(left_out)] || list_transform(range(1, 1 + len(_placed.codes)), lambda place:
+                     THEN [hash(left_out)] || list_transform(range(1, 1 + len(_placed.places)), lambda place:
                               CASE WHEN place = left_out THEN 0::UBIGINT ELSE _placed.places[place] END) END AS places
     FROM _duckanon_placed AS _placed, _duckanon_left_out
 ), _duckanon_risks AS MATERIALIZED (
