@@ -300,3 +300,22 @@ def test_adult_keeps_its_distributions(adult: Connection) -> None:
         assert ks_2samp(before, after).statistic < 0.012
         values, counts = np.unique(before, return_counts=True)
         assert not np.isin(after, values[counts < 10]).any()
+
+
+def test_one_outlier_moves_no_piece() -> None:
+    """However far away the outermost number is, what is drawn between stays the same."""
+    numbers = np.sort(np.random.default_rng(9).lognormal(10, 1, 200))
+    farther = np.append(numbers[:-1], numbers[-1] * 1e6)
+    one, other = (distribution(values, None, 10).pieces for values in (numbers, farther))
+    for before, after in zip(one[2:], other[2:], strict=True):
+        np.testing.assert_array_equal(before, after)
+
+
+def test_half_of_a_group_is_drawn_below_its_median() -> None:
+    """Nine of ten people with the same number are drawn on both sides of it, not evenly over the group."""
+    numbers = np.concatenate([np.arange(10) / 7, np.full(9, 100 / 7), [900 / 7], 1000 / 7 + np.arange(10) / 7])
+    found = distribution(numbers, None, 10)
+    pieces = found.pieces
+    assert pieces.middle[1] == 100 / 7
+    assert pieces.below[1] == 0.45
+    assert pieces.low[1] < pieces.middle[1] < pieces.high[1]

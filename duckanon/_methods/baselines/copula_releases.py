@@ -136,8 +136,7 @@ def drawn_numbers(
     null_people = people_in((~known).astype(np.int64), people, 2)[1]
     null_share = null_rows if null_people >= k else 0
     if null_share:  # NULL comes after all numbers
-        nothing = np.array([np.nan])
-        last = marginals.Pieces(np.array([null_share]), np.array([found.lowest]), nothing, nothing)
+        last = marginals.Pieces(np.array([null_share]), np.array([found.lowest]), *np.full((4, 1), np.nan))
         pieces = marginals.Pieces(*(np.concatenate(both) for both in zip(pieces, last, strict=True)))
     if not len(pieces.rows):
         raise nothing_shared(column.name, k)

@@ -1,7 +1,7 @@
 """One column's distribution, to be drawn from: no value shared by fewer than k people has a place in it.
 
-Values shared by at least k people keep their shares. All other numbers are drawn evenly between the ends of groups of
-at least k people, whose values follow each other.
+Values shared by at least k people keep their shares. All other numbers are drawn between the ends of groups of at least
+k people, whose values follow each other: half of them on either side of the group's median.
 """
 
 from __future__ import annotations
@@ -27,13 +27,16 @@ class Pieces(NamedTuple):
     Attributes:
         rows: How many rows each piece stands for.
         value: A category's code, or a number's place.
-        low, high: The ends of pieces between which numbers are drawn evenly; NaN for pieces of one value.
+        low, middle, high: The ends of pieces of numbers, and the median; NaN for pieces of one value.
+        below: The share of the piece's rows that are drawn below the median, evenly, as those above it are.
     """
 
     rows: Ints
     value: Ints
     low: Floats
+    middle: Floats
     high: Floats
+    below: Floats
 
     def at(self, levels: Floats) -> tuple[Ints, Floats]:
         """Return the piece at each level from 0 to 1, and which share of the piece lies below."""
@@ -50,8 +53,7 @@ def of_values(codes: Ints, people: Ints | None, k: int) -> Pieces:
     """
     count = int(codes.max(initial=-1)) + 1
     kept = np.flatnonzero(people_in(codes, people, count) >= k)
-    nothing = np.full(len(kept), np.nan)
-    return Pieces(np.bincount(codes, minlength=count)[kept], kept, nothing, nothing)
+    return Pieces(np.bincount(codes, minlength=count)[kept], kept, *np.full((4, len(kept)), np.nan))
 
 
 class Numbers(NamedTuple):
@@ -75,10 +77,14 @@ class Numbers(NamedTuple):
         a range without any is refused.
         """
         places = self.pieces.value[piece]
-        low, high = self.pieces.low[piece], self.pieces.high[piece]
-        between = np.flatnonzero(~np.isnan(low))
-        # The weighted form cannot leave the ends, and cannot overflow, as low + share * (high - low) can.
-        numbers = (1 - share[between]) * low[between] + share[between] * high[between]
+        between = np.flatnonzero(~np.isnan(self.pieces.low)[piece])
+        low, middle, high, below = (shape[piece[between]] for shape in self.pieces[2:])
+        share = share[between]
+        is_below = share < below
+        start, end = np.where(is_below, low, middle), np.where(is_below, middle, high)
+        share = np.where(is_below, share, share - below) / np.where(is_below, below, 1 - below)
+        # The weighted form cannot leave the ends, and cannot overflow, as start + share * (end - start) can.
+        numbers = (1 - share) * start + share * end
         places[between] = np.clip(self.grid.nearest(numbers), self.lowest, self.highest)
         free = off_taken(places, self.rare, self.grid.step, self.lowest, self.highest)
         if free is None:
@@ -114,13 +120,15 @@ def of_numbers(
         is_held &= ~np.isin(values, grouped)
     is_grouped = _is_grouped(is_held, value_of_row, whose, k)
     heads = _heads(is_grouped, starts, len(ordered), whose, k)
-    low, high = np.full((2, len(values)), np.nan)
-    low[heads], high[heads] = _ends(numbers, rows, is_grouped, heads)
+    shapes = np.full((4, len(values)), np.nan)
+    if len(heads):
+        people_at = rows if whose is None else _first_rows(value_of_row, starts, whose, heads)
+        shapes[:, heads] = _shapes(numbers, rows, people_at, is_grouped, heads)
     counted = _counted_with(numbers, is_held, is_grouped, heads)
     has_piece = counted >= 0
     piece_rows = np.bincount(counted[has_piece], rows[has_piece], len(values)).astype(np.int64)
     used = np.flatnonzero(piece_rows)
-    pieces = Pieces(piece_rows[used], values[used], low[used], high[used])
+    pieces = Pieces(piece_rows[used], values[used], *shapes[:, used])
     return Numbers(grid, pieces, values[~is_held], int(ordered[0]), int(ordered[-1]))
 
 
@@ -204,28 +212,54 @@ def _rows_before(whose: Ints) -> Ints:
     return before
 
 
-def _ends(numbers: Floats, rows: Ints, is_grouped: Bools, heads: Ints) -> tuple[Floats, Floats]:
-    """Return between which numbers each group is drawn.
+def _first_rows(value_of_row: Ints, starts: Ints, whose: Ints, heads: Ints) -> Ints:
+    """Count the people of each value's group who have no lower value in it."""
+    group = np.searchsorted(heads, value_of_row, side="right") - 1
+    is_first = _rows_before(whose) < starts[heads[np.maximum(group, 0)]]
+    return np.bincount(value_of_row[is_first], minlength=len(starts))
 
-    Groups that follow each other meet midway. Where a run ends, its outermost number is one person's: the group ends
-    midway between two members at its quartile, wherever its outermost quarter is.
+
+def _shapes(numbers: Floats, rows: Ints, people: Ints, is_grouped: Bools, heads: Ints) -> Floats:
+    """Return between which numbers each group is drawn: the low end, the median, the high end; and the share below it.
+
+    Groups that follow each other meet midway. Where a run ends, its outermost number is one person's: the group ends as
+    far beyond its quartile as that is from its median, but not beyond a value that many hold. The outermost groups of a
+    column end at the quartile.
+
+    Args:
+        numbers, rows: The values in ascending order, and how many rows have each.
+        people: How many people have each, with their first row in the group.
+        is_grouped, heads: Which values are in groups, and the first one of each group.
     """
     members = np.flatnonzero(is_grouped)
     group = np.searchsorted(heads, members, side="right") - 1
     tails = members[np.searchsorted(group, np.arange(len(heads)), side="right") - 1]
-    rows_up_to = np.cumsum(np.where(is_grouped, rows, 0))
-    first, last = rows_up_to[heads] - rows[heads] + 1, rows_up_to[tails]
+    up_to = np.cumsum(np.where(is_grouped, people, 0))
+    first, last = up_to[heads] - people[heads] + 1, up_to[tails]
     quarter = (last - first + 1) // 4
 
-    def at(row: Ints) -> Floats:
-        return numbers[np.searchsorted(rows_up_to, np.clip(row, first, last))]
+    def between(one: Ints, other: Ints) -> Floats:
+        """Return the number midway between those of two people of each group."""
+        low, high = (numbers[np.searchsorted(up_to, np.clip(place, first, last))] for place in (one, other))
+        return np.asarray(low / 2 + high / 2)
 
-    bounded = np.concatenate([[False], is_grouped, [False]])
-    middle_below = numbers[heads - 1] / 2 + numbers[heads] / 2
-    middle_above = numbers[np.minimum(tails + 1, len(numbers) - 1)] / 2 + numbers[tails] / 2
-    low = np.where(bounded[heads], middle_below, at(first + quarter) / 2 + at(first + quarter + 1) / 2)
-    high = np.where(bounded[tails + 2], middle_above, at(last - quarter) / 2 + at(last - quarter - 1) / 2)
-    return low, high
+    middle = between((first + last) // 2, (first + last + 1) // 2)
+    follows = np.concatenate([[False], heads[1:] == tails[:-1] + 1, [False]])
+    ends = []
+    for quartile, outermost, beyond, meets in (
+        (between(first + quarter, first + quarter + 1), heads, heads - 1, follows[:-1]),
+        (between(last - quarter, last - quarter - 1), tails, tails + 1, follows[1:]),
+    ):
+        is_last = (beyond < 0) | (beyond == len(numbers))
+        other = numbers[np.where(is_last, outermost, beyond)]
+        with np.errstate(over="ignore"):
+            reach = quartile + (quartile - middle)
+        inside = np.clip(reach, np.minimum(other, quartile), np.maximum(other, quartile))
+        ends.append(np.where(meets, numbers[outermost] / 2 + other / 2, np.where(is_last, quartile, inside)))
+    before = np.concatenate([[0], np.cumsum(rows)])
+    at_middle = sum(before[np.searchsorted(numbers, middle, side)] for side in ("left", "right")) / 2
+    below = (at_middle - before[heads]) / (before[tails + 1] - before[heads])
+    return np.stack([ends[0], middle, ends[1], below])
 
 
 def _counted_with(numbers: Floats, is_held: Bools, is_grouped: Bools, heads: Ints) -> Ints:

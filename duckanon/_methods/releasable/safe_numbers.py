@@ -220,7 +220,9 @@ def _end(outermost_first: Floats, owners: Ints | None, k: int, origin: float) ->
     end, inwards = float(np.median(numbers)), float(numbers[-1])
     if end == inwards:
         return end
-    unit = 10.0 ** math.floor(math.log10(abs(inwards - end)))
+    most = abs(inwards - end) / 5  # about one person is moved more: five are in between
+    unit = 10.0 ** math.floor(math.log10(most))
+    unit *= 5 if 5 * unit <= most else 2 if 2 * unit <= most else 1
     rounded = math.ceil if inwards > end else math.floor
     return rounded((end + origin) / unit) * unit - origin
 

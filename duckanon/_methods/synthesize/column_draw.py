@@ -16,6 +16,7 @@ from duckanon._methods.synthesize.implication_rules import Implications, Rows
 from duckanon._methods.synthesize.leaf_draws import climbed, drawn_choices, drawn_ranks, noisy
 from duckanon._methods.synthesize.leaf_learner import LeafLearner
 from duckanon._methods.synthesize.leaf_lines import leaf_lines
+from duckanon._methods.synthesize.limit_exchanges import exchanged_within
 from duckanon._methods.synthesize.orthogonal import apportioned
 from duckanon._methods.synthesize.predictors import NO_NUMBER, first_component
 from duckanon._methods.synthesize.redrawing import Redrawing
@@ -183,26 +184,27 @@ class ColumnDraw:
         )
 
     def _keep_limits(self, index: int) -> None:
-        """Replace numbers beyond the limits of rules by numbers of other new rows, near the limit."""
+        """Exchange numbers beyond the limits of rules; where that fails, take another row's near the limit."""
         self._refresh(index)
         others = {one: values for one, values in self.numbers.items() if one != index}
         own = np.flatnonzero(~np.isnan(self.numbers[index]))
         limits = self._limits(index, Rows(self.parts.codes, others), own)
         if limits is None:
             return
-        values = self.numbers[index][own]
         is_free = np.isnan(self._shifted(index))[own]
-        is_low, is_high = is_free & (values < limits[0]), is_free & (values > limits[1])
         for equal in self.table.equal:
             if index in (equal.source, equal.column) and equal.column in self.parts.is_equal:
-                is_low &= ~self.parts.is_equal[equal.column][own]
-                is_high &= ~self.parts.is_equal[equal.column][own]
+                is_free &= ~self.parts.is_equal[equal.column][own]
+        taken_from, is_beyond = exchanged_within(self.numbers[index][own], *limits, is_free, self.random)
+        self.parts.places[index][own] = self.parts.places[index][own[taken_from]]
+        self._refresh(index)
+        values = self.numbers[index][own]
         order = own[np.argsort(values, kind="stable")]
         ordered = self.numbers[index][order]
         start, end = np.searchsorted(ordered, limits[0], "left"), np.searchsorted(ordered, limits[1], "right")
-        moved = np.flatnonzero((is_low | is_high) & (start < end))
+        moved = np.flatnonzero(is_beyond & (start < end))
         apart = self.random.integers(0, np.minimum(_NEAR, end[moved] - start[moved]))
-        taken = order[np.where(is_low[moved], start[moved] + apart, end[moved] - 1 - apart)]
-        places = self.parts.places[index].copy()
-        self.parts.places[index][own[moved]] = places[taken]
+        is_low = values[moved] < limits[0][moved]
+        taken = order[np.where(is_low, start[moved] + apart, end[moved] - 1 - apart)]
+        self.parts.places[index][own[moved]] = self.parts.places[index][taken]
         self._refresh(index)

@@ -243,29 +243,37 @@ class Redrawing(CodedTable):
         return self.columns[index].joined(codes[index], numbers)
 
     def exchange(self, computed: Computed, parts: Parts, rows: Ints, random: np.random.Generator) -> None:
-        """Exchange numbers between rows: what is computed is nobody's alone, and distributed as it was."""
+        """Exchange numbers between rows: what is computed is nobody's alone, and distributed as it was.
+
+        A number that is equal to another in many rows is exchanged together with it.
+        """
         sources = computed.formula.sources
         deciding = {lookup.source for lookup in self.lookups if lookup.keys is not None}
         used_before = {
             source for other in self.computed[: self.computed.index(computed)] for source in other.formula.sources
         }
-        kept = deciding | used_before | self.given | {equal.source for equal in self.equal}
-        kept |= {one.column for one in self.offsets}
-        free = [source for source in sources if source in self.numbers and source not in kept]
+        kept = deciding | used_before | self.given | {one.column for one in self.offsets}
+        pairs = {index: equal for equal in self.equal for index in (equal.source, equal.column)}
+        together = {source: {source} for source in sources if source in self.numbers}
+        for source in together.keys() & pairs.keys():
+            together[source] = {pairs[source].source, pairs[source].column}
+        free = [source for source in together if not kept & together[source]]
+        free = [source for source in free if len(together[source].intersection(sources)) == 1]
         free.sort(key=lambda index: -len(distinct(parts.places[index])))
         numbers = [doubles(self._joined(index, parts.codes, parts.places)) for index in sources]
         wanted = doubles(computed.column.array.take(pa.array(rows)))
         for source in free:
-            is_regular = self._is_regular(source, parts.codes)
-            if source in parts.is_equal:
-                is_regular &= ~parts.is_equal[source]
+            is_regular = np.logical_and.reduce([self._is_regular(index, parts.codes) for index in together[source]])
             place = sources.index(source)
             taken_from = exchanged(computed, numbers, place, is_regular, random)
             numbers[place] = numbers[place][taken_from]
             if source == free[0]:
                 moved = matched(computed, numbers, place, is_regular, self.k, wanted, random)
                 numbers[place], taken_from = numbers[place][moved], taken_from[moved]
-            parts.places[source][:] = parts.places[source][taken_from]
+            for index in together[source]:
+                parts.places[index][:] = parts.places[index][taken_from]
+                if index in parts.is_equal:
+                    parts.is_equal[index][:] = parts.is_equal[index][taken_from]
 
     def has_rare(self, computed: Computed, parts: Parts) -> Bools:
         """Tell in which rows a computed number is one of a few people's."""

@@ -38,6 +38,8 @@ class SequentialDraw(ColumnDraw):
             tell(1 - len(waiting) / total)
         for one in self.table.computed:
             self.table.exchange(one, self.parts, self.rows, self.random)
+        for index in self.numbers if self.table.computed else ():
+            self._refresh(index)
         self._replace_broken()
         return self.parts
 
