@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -257,7 +256,8 @@ def test_a_job_by_parts_that_is_killed_leaves_the_last_release(people: Path) -> 
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, bufsize=1
         )
-        assert process.stdin is not None and process.stdout is not None
+        assert process.stdin is not None
+        assert process.stdout is not None
         for _ in range(parts):
             assert process.stdout.readline() == "part\n"
             process.stdin.write("\n")
