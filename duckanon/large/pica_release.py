@@ -21,7 +21,7 @@ from duckanon._core.encoding.column_split import OTHER
 from duckanon._core.encoding.fit import fit, refuse_nulls
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._core.encoding.table_encoding import Encoding
-from duckanon._methods.releasable.safe_numbers import Bounds
+from duckanon._methods.releasable.bounds import Bounds
 from duckanon._methods.swap.declared import PICA
 from duckanon._methods.swap.pica import SEARCHED_ROWS, Partitioned
 from duckanon._methods.swap.plain_columns import PlainColumns, Settings

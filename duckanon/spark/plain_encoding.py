@@ -18,7 +18,7 @@ from duckanon._core.encoding.lookups import found_lookups
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._core.encoding.table_encoding import Encoding
 from duckanon._core.encoding.whole_columns import Scheme, applied
-from duckanon._methods.releasable.safe_numbers import Bounds
+from duckanon._methods.releasable.bounds import Bounds
 from duckanon._methods.swap.plain_columns import PlainColumns, plain_table, wide_places
 from duckanon.spark.frames import column
 from duckanon.spark.schemes import Surveyed

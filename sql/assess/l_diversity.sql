@@ -23,16 +23,16 @@ WITH _duckanon_checked AS NOT MATERIALIZED (
     FROM query_table(CASE WHEN anon._is_plain_sensitive(tbl, cols, sensitive, nulls) THEN CAST(tbl AS VARCHAR)
                           ELSE '_duckanon_checked' END)
     WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL)
-          AND anon._all_uncollated('anon.l_diversity', list_append(cols, sensitive),
-                                   concat_ws('', *COLUMNS(list_append(cols, sensitive))))
+          AND anon._all_uncollated('anon.l_diversity', list_concat(cols, [sensitive]),
+                                   concat_ws('', *COLUMNS(list_concat(cols, [sensitive]))))
     GROUP BY ALL
 ), _duckanon_members AS MATERIALIZED (
     SELECT COLUMNS(cols), COLUMNS([sensitive]) AS _duckanon_value,
            CASE WHEN COLUMNS([person]) IS NOT NULL THEN hash(COLUMNS([person])) END AS _duckanon_person
     FROM _duckanon_checked
     WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL)
-          AND anon._all_uncollated('anon.l_diversity', list_append(cols, sensitive),
-                                   concat_ws('', *COLUMNS(list_append(cols, sensitive))))
+          AND anon._all_uncollated('anon.l_diversity', list_concat(cols, [sensitive]),
+                                   concat_ws('', *COLUMNS(list_concat(cols, [sensitive]))))
     GROUP BY ALL
 ), _duckanon_by_people AS (
     SELECT COLUMNS(cols), _duckanon_value, count(_duckanon_person) AS _duckanon_size FROM _duckanon_members GROUP BY ALL

@@ -1,8 +1,8 @@
 -- anon._risk_records: what the measures of risk know of a row: its class, whose it is, its weight and its household.
 --     class      the 64-bit hash of the columns, which is faster to join by than their values
 --     missing    the places of the columns that are NULL
---     places     the hash of each column's value, other ones for equal values of two columns and none NULL: their xor is
---                a code of the class from which that of any column can be taken away
+--     places     the hash of each column's value, other ones for equal values of two columns and none NULL: their xor
+--                is a code of the class from which that of any column can be taken away
 --     member     the hash of the person's value, NULL where it is NULL and without `person`
 --     home       the hash of the household's value, NULL where it is NULL and without `household`
 --     stands_for  the row's weight, NULL without `weight`

@@ -21,7 +21,7 @@ from duckanon._core.encoding.formulas import Formula, found_formulas
 from duckanon._core.encoding.lookups import Lookup, found_lookups
 from duckanon._core.encoding.parts import ColumnParts, doubles, rounded
 from duckanon._core.encoding.special import special_choices
-from duckanon._methods.releasable.safe_numbers import Bounds
+from duckanon._methods.releasable.bounds import Bounds
 
 _FIRST = 1_024  # rows
 _BLOCK = 65_536  # rows that are coded at a time

@@ -18,7 +18,7 @@ from duckanon._core.encoding.arrow import indices_of, kind_of
 from duckanon._core.encoding.column_split import OTHER, whole
 from duckanon._core.encoding.digits import cleaned
 from duckanon._core.encoding.parts import ColumnParts, doubles
-from duckanon._methods.releasable.safe_numbers import Bounds
+from duckanon._methods.releasable.bounds import Bounds
 from duckanon._methods.swap.plain_columns import PlainColumns
 
 

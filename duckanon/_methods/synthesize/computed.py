@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.people import people_in
 from duckanon._core.encoding.formulas import Formula
 from duckanon._core.encoding.parts import ColumnParts, doubles, rounded
 from duckanon._methods.releasable.grids import Grid, grid_of, off_taken
@@ -70,6 +71,12 @@ class Computed:
         index = np.minimum(np.searchsorted(self.rare, places), len(self.rare) - 1)
         is_valid = made.is_valid().to_numpy(zero_copy_only=False)
         return np.asarray((self.rare[index] == places) & is_valid)
+
+
+def people_without(column: ColumnParts, people: Ints | None) -> int:
+    """Count the people who have no value."""
+    missing = column.array.is_null().to_numpy(zero_copy_only=False).astype(np.int64)
+    return int(people_in(missing, people, 2)[1])
 
 
 def exchanged(

@@ -94,6 +94,15 @@ class EqualNumbers:
         return np.asarray(source == column if self.sign == 0 else self.sign * (source - column) <= 0)
 
 
+def exchanged_with(found: Sequence[EqualNumbers], columns: Sequence[int]) -> dict[int, set[int]]:
+    """Return the columns whose numbers move where one of these moves; without those that would move a second one."""
+    together = {index: {index} for index in columns}
+    for equal in found:
+        pair = {equal.source, equal.column}
+        together |= dict.fromkeys(pair & together.keys(), pair)
+    return {index: moved for index, moved in together.items() if len(moved & together.keys()) == 1}
+
+
 def found_equal(
     columns: Sequence[ColumnParts],
     numbers: Mapping[int, SafeNumbers],

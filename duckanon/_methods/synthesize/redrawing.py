@@ -21,8 +21,8 @@ from duckanon._methods.releasable.safe_numbers import SafeNumbers
 from duckanon._methods.swap.clusters import clusters
 from duckanon._methods.synthesize.choices import Residuals, beyond_chance, chosen, covariance_within
 from duckanon._methods.synthesize.coded_table import CodedTable, Parts
-from duckanon._methods.synthesize.computed import Computed, exchanged, matched
-from duckanon._methods.synthesize.equal_numbers import EqualNumbers, found_equal
+from duckanon._methods.synthesize.computed import Computed, exchanged, matched, people_without
+from duckanon._methods.synthesize.equal_numbers import EqualNumbers, exchanged_with, found_equal
 from duckanon._methods.synthesize.orthogonal import apportioned, redrawn
 from duckanon._methods.synthesize.pair_tables import Choices, WideChoices
 from duckanon._methods.synthesize.shifted_numbers import with_shared_rare
@@ -67,7 +67,7 @@ class Redrawing(CodedTable):
         shifted = [one.column for one in offsets]
         formulas = found_formulas(columns, shifted) if derived == "auto" else []
         formulas = [
-            one for one in formulas if one.column not in given and not 0 < _people_without(*known[one.column]) < k
+            one for one in formulas if one.column not in given and not 0 < people_without(*known[one.column]) < k
         ]
         followers = [formula.column for formula in formulas]
         computed = [Computed.of(formula, *known[formula.column], k) for formula in formulas]
@@ -253,12 +253,8 @@ class Redrawing(CodedTable):
             source for other in self.computed[: self.computed.index(computed)] for source in other.formula.sources
         }
         kept = deciding | used_before | self.given | {one.column for one in self.offsets}
-        pairs = {index: equal for equal in self.equal for index in (equal.source, equal.column)}
-        together = {source: {source} for source in sources if source in self.numbers}
-        for source in together.keys() & pairs.keys():
-            together[source] = {pairs[source].source, pairs[source].column}
+        together = exchanged_with(self.equal, [source for source in sources if source in self.numbers])
         free = [source for source in together if not kept & together[source]]
-        free = [source for source in free if len(together[source].intersection(sources)) == 1]
         free.sort(key=lambda index: -len(distinct(parts.places[index])))
         numbers = [doubles(self._joined(index, parts.codes, parts.places)) for index in sources]
         wanted = doubles(computed.column.array.take(pa.array(rows)))
@@ -301,9 +297,3 @@ class _Scores(NamedTuple):
 
     numbers: dict[int, Reals]
     equal: list[Reals]
-
-
-def _people_without(column: ColumnParts, people: Ints | None) -> int:
-    """Count the people who have no value."""
-    missing = column.array.is_null().to_numpy(zero_copy_only=False).astype(np.int64)
-    return int(people_in(missing, people, 2)[1])
