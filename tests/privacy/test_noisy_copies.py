@@ -4,14 +4,16 @@ from itertools import product
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 
 from duckanon._core.privacy.close_copies import Amounts, close_copies
-from duckanon._core.privacy.copy_rates import labelled_rate
+from duckanon._core.privacy.copy_rates import labelled_rate, most_inside
 from duckanon._core.privacy.noisy_copies import Coded, noisy_copies
 from duckanon._core.privacy.rare_values import ColumnCodes, rare_values
 from tests.privacy import false_alarm_study
-from tests.profiles import sample_of_today
+from tests.profiles import cheap, sample_of_today
 
 
 def hit_by_hand(release, pool, factor):
@@ -114,6 +116,20 @@ def test_limit_is_that_of_draws_without_replacement(inside, outside):
     p_value = stats.hypergeom.sf(inside - 1, 200, 120, inside + outside)
     assert found.passed == (p_value >= 0.01)
     assert (found.value, found.reference) == (inside / 120, outside / 80)
+
+
+@cheap
+@given(st.integers(0, 300), st.integers(1, 300), st.integers(1, 300), st.sampled_from([0.9, 0.99, 0.998]))
+def test_most_inside_is_that_of_scipy(outside, members, others, confidence):
+    outside = min(outside, others)
+    found = most_inside(outside, members, others, confidence)
+    limits = np.arange(members)
+    too_many = stats.hypergeom.sf(limits, members + others, members, limits + 1 + outside) < 1 - confidence
+    close = (
+        abs(stats.hypergeom.sf(limits, members + others, members, limits + 1 + outside) / (1 - confidence) - 1) < 1e-9
+    )
+    expected = int(np.argmax(too_many)) if too_many.any() else members
+    assert found == expected or close[min(found, expected)]
 
 
 def test_a_column_in_other_order():
