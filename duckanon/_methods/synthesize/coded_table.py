@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,6 +29,13 @@ class Parts:
     codes: dict[int, Ints]
     places: dict[int, Ints]
     is_equal: dict[int, Bools]
+
+    def move(self, columns: Collection[int], taken_from: Ints) -> None:
+        """Give each row the numbers of these columns that another row has."""
+        for index in columns:
+            self.places[index][:] = self.places[index][taken_from]
+            if index in self.is_equal:
+                self.is_equal[index][:] = self.is_equal[index][taken_from]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,7 +23,8 @@ _MATCHING_NEAR = 0.05  # as near, for the few rows that are exchanged to match t
 _MOST_BINS = 200  # in which distributions are compared
 _TRIED = 50_000  # pairs of rows a round
 _MATCHED = 0.003  # the share of rows past some number that is left as it is
-_NEAR, _FARTHEST = 0.02, 0.1  # of the rows: how far away in rank the number is that takes a number's place, and at last
+NEAR = 0.02  # of the rows: how far away in rank the number is that takes a number's place
+FAR = 0.1  # the same, where near ones were tried and rules are kept
 
 
 @dataclass(frozen=True)
@@ -80,11 +81,17 @@ def people_without(column: ColumnParts, people: Ints | None) -> int:
 
 
 def exchanged(
-    computed: Computed, sources: Sequence[Floats], source: int, movable: Bools, random: np.random.Generator
+    computed: Computed,
+    sources: Sequence[Floats],
+    source: int,
+    movable: Bools,
+    reach: float,
+    random: np.random.Generator,
 ) -> Ints:
     """Exchange numbers of a source between rows of near ranks, until computed values are none of a few people's.
 
-    The source (an index into the sources) keeps its distribution, and nearly its relations. Only numbers of movable
+    Ranks are apart by no more than `reach`, a share of the rows. The source (an index into the sources) keeps its
+    distribution, and nearly its relations. Only numbers of movable
     rows are exchanged, and not all that is rare can be avoided. Return the row whose number each row gets.
     """
     values = list(sources)
@@ -94,8 +101,8 @@ def exchanged(
     by_rank = rows[np.argsort(values[source][rows], kind="stable")]
     rank = np.full(len(movable), -1)
     rank[by_rank] = np.arange(len(by_rank))
-    for done in range(_ROUNDS):
-        near = max(2, int((_NEAR + (_FARTHEST - _NEAR) * done / _ROUNDS) * len(by_rank)))
+    near = max(2, int(reach * len(by_rank)))
+    for _ in range(_ROUNDS):
         bad = np.flatnonzero(computed.is_rare(values) & movable)
         if not len(bad) or len(by_rank) < 2:
             break

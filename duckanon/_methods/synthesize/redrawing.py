@@ -21,7 +21,7 @@ from duckanon._methods.releasable.safe_numbers import SafeNumbers
 from duckanon._methods.swap.clusters import clusters
 from duckanon._methods.synthesize.choices import Residuals, beyond_chance, chosen, covariance_within
 from duckanon._methods.synthesize.coded_table import CodedTable, Parts
-from duckanon._methods.synthesize.computed import Computed, exchanged, matched, people_without
+from duckanon._methods.synthesize.computed import FAR, NEAR, Computed, exchanged, matched, people_without
 from duckanon._methods.synthesize.equal_numbers import EqualNumbers, exchanged_with, found_equal
 from duckanon._methods.synthesize.orthogonal import apportioned, redrawn
 from duckanon._methods.synthesize.pair_tables import Choices, WideChoices
@@ -242,40 +242,41 @@ class Redrawing(CodedTable):
         numbers = self.numbers[index].grid.array(places[index], None) if index in self.numbers else None
         return self.columns[index].joined(codes[index], numbers)
 
-    def exchange(self, computed: Computed, parts: Parts, rows: Ints, random: np.random.Generator) -> None:
+    def exchange(
+        self, computed: Computed, parts: Parts, rows: Ints, random: np.random.Generator, to_hold: bool = False
+    ) -> None:
         """Exchange numbers between rows: what is computed is nobody's alone, and distributed as it was.
 
-        A number that is equal to another in many rows is exchanged together with it.
+        A number that is equal to another in many rows is exchanged together with it. So that formulas hold where few
+        people share a computed number, numbers of all sources are exchanged, and farther apart.
         """
         sources = computed.formula.sources
         deciding = {lookup.source for lookup in self.lookups if lookup.keys is not None}
-        used_before = {
-            source for other in self.computed[: self.computed.index(computed)] for source in other.formula.sources
-        }
+        before = self.computed[: self.computed.index(computed)]
+        used_before = {source for other in before for source in other.formula.sources}
         kept = deciding | used_before | self.given | {one.column for one in self.offsets}
         together = exchanged_with(self.equal, [source for source in sources if source in self.numbers])
         free = [source for source in together if not kept & together[source]]
         free.sort(key=lambda index: -len(distinct(parts.places[index])))
+        if not free:
+            return
         numbers = [doubles(self._joined(index, parts.codes, parts.places)) for index in sources]
         wanted = doubles(computed.column.array.take(pa.array(rows)))
-        for source in free:
-            is_regular = np.logical_and.reduce([self._is_regular(index, parts.codes) for index in together[source]])
+        trials = [(source, reach) for reach in (NEAR, FAR) for source in free] if to_hold else [(free[0], NEAR)]
+        for source, reach in (*trials, (free[0], None)):
+            movable = np.logical_and.reduce([self._is_regular(index, parts.codes) for index in together[source]])
             place = sources.index(source)
-            taken_from = exchanged(computed, numbers, place, is_regular, random)
+            if reach is None:
+                taken_from = matched(computed, numbers, place, movable, self.k, wanted, random)
+            else:
+                taken_from = exchanged(computed, numbers, place, movable, reach, random)
             numbers[place] = numbers[place][taken_from]
-            if source == free[0]:
-                moved = matched(computed, numbers, place, is_regular, self.k, wanted, random)
-                numbers[place], taken_from = numbers[place][moved], taken_from[moved]
-            for index in together[source]:
-                parts.places[index][:] = parts.places[index][taken_from]
-                if index in parts.is_equal:
-                    parts.is_equal[index][:] = parts.is_equal[index][taken_from]
+            parts.move(together[source], taken_from)
 
     def has_rare(self, computed: Computed, parts: Parts) -> Bools:
         """Tell in which rows a computed number is one of a few people's."""
-        return computed.is_rare(
-            [doubles(self._joined(index, parts.codes, parts.places)) for index in computed.formula.sources]
-        )
+        sources = computed.formula.sources
+        return computed.is_rare([doubles(self._joined(index, parts.codes, parts.places)) for index in sources])
 
     def table(self, parts: Parts, schema: pa.Schema) -> pa.Table:
         """Recombine the columns of new rows, and compute those that follow from others."""

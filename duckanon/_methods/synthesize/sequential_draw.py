@@ -37,7 +37,7 @@ class SequentialDraw(ColumnDraw):
                     self._learner.forget(index)
             tell(1 - len(waiting) / total)
         for one in self.table.computed:
-            self.table.exchange(one, self.parts, self.rows, self.random)
+            self.table.exchange(one, self.parts, self.rows, self.random, to_hold=True)
         for index in self.numbers if self.table.computed else ():
             self._refresh(index)
         self._replace_broken()
