@@ -15,8 +15,12 @@ _REFINED = 1 << 16  # pairs of rows whose differences are held at once
 
 def compared(queries: Matrix, rows: Matrix, k: int, skipped: Ints) -> tuple[Matrix, Ints]:
     """Compute all distances of a few rows, which is quicker than preparing to compute few of them."""
-    query, row = np.divmod(np.arange(len(queries) * len(rows)), len(rows))
-    squares = squared_distances(queries, rows, query, row).reshape(len(queries), len(rows))
+    squares = np.empty((len(queries), len(rows)))
+    step = max(1, _REFINED * 32 // max(rows.size, 1))
+    for start in range(0, len(queries), step):
+        progress.check()
+        difference = queries[start : start + step, None] - rows
+        squares[start : start + step] = np.square(difference, out=difference).sum(axis=2)
     squares[np.flatnonzero(skipped >= 0), skipped[skipped >= 0]] = np.inf
     indices = np.argsort(squares, axis=1, kind="stable")[:, :k]
     return np.take_along_axis(squares, indices, axis=1), indices
