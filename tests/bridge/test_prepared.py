@@ -22,6 +22,7 @@ def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Name a file that is not there yet, in a folder with a quote in its name."""
     path = tmp_path / "it's" / "catalog.duckdb-1.new"
     monkeypatch.setattr(prepared, "_path", lambda _: path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)  # whatever the environment says
     return path
 
 
