@@ -11,16 +11,19 @@ CREATE OR REPLACE MACRO anon.column_profile(tbl) AS TABLE
 WITH _duckanon_nothing AS (
     SELECT 0 AS row_count
 ), _duckanon_first AS MATERIALIZED (
-    FROM anon._profiled_columns(tbl, 0, 3, '_duckanon_nothing')
+    FROM anon._profiled_columns(tbl, 0, 4, '_duckanon_nothing')
 ), _duckanon_second AS MATERIALIZED (
-    FROM anon._profiled_columns(tbl, 1, 3, '_duckanon_first')
+    FROM anon._profiled_columns(tbl, 1, 4, '_duckanon_first')
 ), _duckanon_third AS MATERIALIZED (
-    FROM anon._profiled_columns(tbl, 2, 3, '_duckanon_second')
+    FROM anon._profiled_columns(tbl, 2, 4, '_duckanon_second')
+), _duckanon_fourth AS MATERIALIZED (
+    FROM anon._profiled_columns(tbl, 3, 4, '_duckanon_third')
 ), _duckanon_profile AS (
-    FROM _duckanon_first UNION ALL FROM _duckanon_second UNION ALL FROM _duckanon_third
+    FROM _duckanon_first UNION ALL FROM _duckanon_second
+    UNION ALL FROM _duckanon_third UNION ALL FROM _duckanon_fourth
 ), _duckanon_named AS (
-    SELECT column_name, column_type, place AS table_place, hash(column_name) % 3 AS part,
-           row_number() OVER (PARTITION BY hash(column_name) % 3 ORDER BY place ASC NULLS LAST) AS place
+    SELECT column_name, column_type, place AS table_place, hash(column_name) % 4 AS part,
+           row_number() OVER (PARTITION BY hash(column_name) % 4 ORDER BY place ASC NULLS LAST) AS place
     FROM anon._columns(anon._checked('anon.column_profile', tbl, ['*']))
 )
 SELECT column_name, column_type, anon._kind(column_type) AS kind,

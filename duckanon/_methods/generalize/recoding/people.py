@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Bools, Floats, Ints, distinct
+from duckanon._core.common.arrays import Bools, Floats, Ints, distinct, run_lengths, run_starts
 from duckanon._core.common.people import NOBODY
+
+# Pairs of a person that a block has room for: 2, 3, 4, 6, 8, 12, ... Less than a third of a block are repetitions.
+_WIDTHS = np.sort(np.concatenate([2 ** np.arange(1, 40), 3 * 2 ** np.arange(39)]))
+_MOST_BLOCK = 1 << 17  # pairs of a block: with half and with twice as many a view takes as long, with all a half more
+_MOST_COMPARED = 16  # rows of a block that are compared with each other; more are sorted column by column
 
 
 @dataclass(frozen=True)
@@ -48,15 +55,49 @@ class People:
         """Count the different people of each class."""
         progress.check()
         settled = np.bincount(class_of_combination, self.settled, classes)
-        pairs, bits = self._pairs(class_of_combination, classes)
-        return np.asarray(settled + np.bincount(pairs & ((1 << bits) - 1), minlength=classes), dtype=np.float64)
+        counted = [(block, _is_first(block)) for block in self._sorted_blocks(class_of_combination, classes)]
+        return np.asarray(settled + self._count(counted, class_of_combination, classes), dtype=np.float64)
 
-    def _pairs(self, number_of_combination: Ints, numbers: int) -> tuple[Ints, int]:
-        """Return the different pairs of a person and a number that combinations have, and how many bits it takes."""
-        bits = (numbers - 1).bit_length()  # shifts are quicker than products and divisions
-        pairs = self.person << bits
-        pairs += number_of_combination.take(self.combination)
-        return distinct(pairs, is_nearly_sorted=True), bits
+    @cached_property
+    def _blocks(self) -> list[Ints]:
+        """The pairs as matrices with a column for each person: of people with about as many pairs, the last repeated.
+
+        numpy sorts rows of such matrices against each other several times faster than it sorts the pairs, and small
+        ones stay in the processor's cache.
+        """
+        starts = run_starts(self.person)
+        lengths = run_lengths(starts, len(self.person))
+        width_of_person = np.searchsorted(_WIDTHS, lengths)
+        blocks = []
+        for place in np.unique(width_of_person):
+            own, width = np.flatnonzero(width_of_person == place), int(_WIDTHS[place])
+            for people in np.array_split(own, -(-len(own) * width // _MOST_BLOCK)):
+                pairs = starts[people] + np.minimum(np.arange(width)[:, None], lengths[people] - 1)
+                blocks.append(self.combination[pairs])
+        return blocks
+
+    @cached_property
+    def _blocks_count(self) -> Ints:
+        """How often each combination is in the blocks."""
+        return sum(
+            (np.bincount(block.reshape(-1), minlength=len(self.settled)) for block in self._blocks),
+            np.zeros(len(self.settled), np.int64),
+        )
+
+    def _sorted_blocks(self, number_of_combination: Ints, numbers: int) -> Iterator[Ints]:
+        """Return blocks of the combinations' numbers, which are below ``numbers``, every column sorted."""
+        narrow = number_of_combination.astype(np.min_scalar_type(max(numbers - 1, 0)))
+        for combinations in self._blocks:
+            yield _sort_columns(narrow.take(combinations, mode="clip"))  # checking each would take as long again
+
+    def _count(self, blocks: list[tuple[Ints, Bools]], number_of_combination: Ints, numbers: int) -> Ints:
+        """Count each number where it is marked in the sorted blocks."""
+        marked = sum(np.count_nonzero(is_marked) for _, is_marked in blocks)
+        if 2 * marked <= sum(block.size for block, _ in blocks):
+            return _marked_count(blocks, numbers)
+        # There are fewer of the others to be counted.
+        whole = np.bincount(number_of_combination, self._blocks_count, numbers).astype(np.int64)
+        return whole - _marked_count([(block, ~is_marked) for block, is_marked in blocks], numbers)
 
     def moving(self, entry_of_combination: Ints, class_of_entry: Ints) -> tuple[Ints, Moving | None]:
         """Return those who are in several combinations, by the entries that the combinations have been sorted into.
@@ -65,17 +106,60 @@ class People:
         it is merged with: they are returned as a number for each entry, all others one by one.
         """
         entries = len(class_of_entry)
-        pairs, bits = self._pairs(entry_of_combination, entries)
-        entry = pairs & ((1 << bits) - 1)
-        of_class = class_of_entry.take(entry)
-        is_several = np.zeros(len(pairs) + 1, bool)
-        np.equal(of_class[1:], of_class[:-1], out=is_several[1:-1])
-        is_several[1:-1] &= (pairs[1:] ^ pairs[:-1]) < 1 << bits  # of one person
-        if not is_several.any():
-            return np.bincount(entry, minlength=entries), None
-        is_several = is_several[1:] | is_several[:-1]
-        counted = np.bincount(entry.compress(~is_several), minlength=entries)
-        return counted, Moving(entry.compress(is_several), pairs.compress(is_several) >> bits, entries)
+        class_of_entry = class_of_entry.astype(np.min_scalar_type(class_of_entry.max(initial=0)))
+        settled, entry, person, people = [], [], [], 0
+        for block in self._sorted_blocks(entry_of_combination, entries):
+            is_first, of_class = _is_first(block), class_of_entry.take(block, mode="clip")
+            is_same = of_class[1:] == of_class[:-1]
+            is_moving = np.zeros(block.shape, bool)
+            is_another = is_same & is_first[1:]
+            if is_another.any():
+                is_moving[1:] = is_same
+                is_moving[:-1] |= _is_above(is_another, ~is_first[1:])
+                is_moving &= is_first
+                entry.append(block.T[is_moving.T])
+                person.append(np.arange(people, people + block.shape[1]).repeat(is_moving.sum(axis=0)))
+                people += block.shape[1]
+            settled.append((block, is_first > is_moving))
+        counted = self._count(settled, entry_of_combination, entries)
+        if not entry:
+            return counted, None
+        return counted, Moving(np.concatenate(entry).astype(np.int64), np.concatenate(person), entries)
+
+
+def _is_first(block: Ints) -> Bools:
+    """Tell where a number in a sorted column is none that stands above it."""
+    is_first = np.ones(block.shape, bool)
+    np.not_equal(block[1:], block[:-1], out=is_first[1:])
+    return is_first
+
+
+def _is_above(is_marked: Bools, is_linked: Bools) -> Bools:
+    """Mark each row of a column that linked rows lead down from to one that is marked; in place."""
+    step = 1
+    while step < len(is_marked):
+        is_marked[:-step] |= is_linked[:-step] & is_marked[step:]
+        is_linked[:-step] &= is_linked[step:]
+        step *= 2
+    return is_marked
+
+
+def _sort_columns(block: Ints) -> Ints:
+    """Sort every column of a matrix, in place."""
+    if len(block) > _MOST_COMPARED:
+        block.sort(axis=0)
+        return block
+    for end in range(len(block) - 1, 0, -1):  # all columns at once: the largest of each sinks to the end
+        for upper, lower in itertools.pairwise(block[: end + 1]):
+            smaller = np.minimum(upper, lower)
+            np.maximum(upper, lower, out=lower)
+            upper[:] = smaller
+    return block
+
+
+def _marked_count(blocks: list[tuple[Ints, Bools]], numbers: int) -> Ints:
+    marked = [block[is_marked] for block, is_marked in blocks]
+    return np.bincount(np.concatenate(marked) if marked else np.zeros(0, np.int64), minlength=numbers)
 
 
 @dataclass(frozen=True)
