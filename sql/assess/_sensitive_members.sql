@@ -15,7 +15,8 @@ WITH _duckanon_checked AS NOT MATERIALIZED (
 )
 SELECT hash(*COLUMNS(cols)) AS class,
        CASE WHEN anon._uncollated(caller, COLUMNS([sensitive])) THEN COLUMNS([sensitive]) END AS value,
-       CASE WHEN COLUMNS([anon._or_none(person)]) IS NOT NULL THEN hash(COLUMNS([anon._or_none(person)])) END AS member,
+       CASE WHEN person IS NOT NULL AND COLUMNS([anon._or_none(person)]) IS NOT NULL
+                 THEN hash(COLUMNS([anon._or_none(person)])) END AS member,
        count(*) AS size
 FROM _duckanon_source
 WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL)

@@ -30,11 +30,11 @@ WITH _risk_of_rows AS NOT MATERIALIZED (
            coalesce(stands_for, frequency * people_per_record)::DOUBLE AS population_frequency
     FROM _risk_counted, _risk_universe
 ), _risk_kinds AS MATERIALIZED (
-    SELECT DISTINCT sample_frequency, population_frequency,
+    SELECT *,
            CASE WHEN population_frequency > sample_frequency AND sample_frequency > 0
                      THEN sample_frequency / population_frequency END AS sampled,
            CASE WHEN sample_frequency > 0 THEN sample_frequency ELSE 1 END AS size
-    FROM _risk_sized
+    FROM (SELECT DISTINCT sample_frequency, population_frequency FROM _risk_sized)
 ), _risk_of_whole AS NOT MATERIALIZED (                         -- only one of them is bound
     SELECT *, anon._expected_whole_risk(size, sampled) AS expected FROM _risk_kinds
 ), _risk_of_parts AS NOT MATERIALIZED (

@@ -16,9 +16,9 @@ WITH _duckanon_with_none AS NOT MATERIALIZED (
     FROM query_table(anon._checked_risk(caller, tbl, cols, weight, population, household, person, method, nulls, alpha))
 ), _duckanon_named AS NOT MATERIALIZED (
     SELECT COLUMNS(cols),
-           CASE WHEN COLUMNS([anon._or_none(person)]) IS NOT NULL
+           CASE WHEN person IS NOT NULL AND COLUMNS([anon._or_none(person)]) IS NOT NULL
                      THEN hash(COLUMNS([anon._or_none(person)])) END AS _duckanon_member,
-           CASE WHEN COLUMNS([anon._or_none(household)]) IS NOT NULL
+           CASE WHEN household IS NOT NULL AND COLUMNS([anon._or_none(household)]) IS NOT NULL
                      THEN hash(COLUMNS([anon._or_none(household)])) END AS _duckanon_household,
            CASE WHEN weight IS NULL THEN NULL
                 WHEN isfinite(TRY_CAST(COLUMNS([anon._or_none(weight)]) AS DOUBLE))
@@ -38,8 +38,9 @@ WITH _duckanon_with_none AS NOT MATERIALIZED (
     SELECT hash(*COLUMNS(* EXCLUDE (_duckanon_member, _duckanon_household, _duckanon_weight, _duckanon_rows))) AS class,
            constant_or_null(true, *COLUMNS(* EXCLUDE (_duckanon_member, _duckanon_household, _duckanon_weight,
                                                       _duckanon_rows))) AS is_full,
-           [UNPACK(constant_or_null(
-               true, COLUMNS(* EXCLUDE (_duckanon_member, _duckanon_household, _duckanon_weight, _duckanon_rows))))]
+           CASE WHEN is_full THEN NULL
+                ELSE [UNPACK(constant_or_null(true, COLUMNS(* EXCLUDE (_duckanon_member, _duckanon_household,
+                                                                            _duckanon_weight, _duckanon_rows))))] END
                AS held,
            [UNPACK(hash(hash(
                COLUMNS(* EXCLUDE (_duckanon_member, _duckanon_household, _duckanon_weight, _duckanon_rows)),

@@ -18,7 +18,7 @@ WITH _measured_row_cells AS NOT MATERIALIZED (
     FROM (SELECT class, value, member,
                  CASE WHEN member IS NOT NULL THEN size / sum(size) OVER (PARTITION BY class, member) END AS votes
           FROM query_table(members))
-    GROUP BY class, value
+    GROUP BY class, value HAVING people > 0
 ), _measured_cells AS NOT MATERIALIZED (
     FROM query_table(CASE WHEN person IS NULL THEN '_measured_row_cells' ELSE '_measured_people_cells' END)
 ), _measured_row_values AS NOT MATERIALIZED (
@@ -43,7 +43,7 @@ WITH _measured_row_cells AS NOT MATERIALIZED (
            sum(votes * ln(votes)) AS vote_logs
     FROM _measured_cells
          JOIN _measured_values ON _measured_cells.value IS NOT DISTINCT FROM _measured_values.value
-    WHERE people > 0 GROUP BY class
+    GROUP BY class
 ), _measured_longer AS (                                        -- classes with a recursive_l of at least 2
     SELECT class, largest FROM _measured_found
     WHERE largest < c * (total - largest)
@@ -52,7 +52,7 @@ WITH _measured_row_cells AS NOT MATERIALIZED (
     SELECT class, count(*) FILTER (largest < c * at_most) AS recursive_l
     FROM (SELECT class, largest, sum(people) OVER (PARTITION BY class ORDER BY people ASC NULLS LAST
                                                    ROWS UNBOUNDED PRECEDING) AS at_most
-          FROM _measured_cells JOIN _measured_longer USING (class) WHERE people > 0)
+          FROM _measured_cells JOIN _measured_longer USING (class))
     GROUP BY class
 ), _measured_of_rows AS NOT MATERIALIZED (
     SELECT *, total AS class_people FROM _measured_found

@@ -33,12 +33,12 @@ WITH _duckanon_names AS (
 ), _duckanon_records AS NOT MATERIALIZED (
     FROM anon._risk_records('anon.individual_risk', tbl, cols, weight, population, household, person, method, nulls,
                             alpha)
-), _duckanon_cells AS MATERIALIZED (
-    FROM _duckanon_records
+), _duckanon_rows AS NOT MATERIALIZED (                         -- the records are read once where NULL matches anything
+    SELECT 1 AS row_count, NULL::UBIGINT AS member FROM query_table(tbl)
 ), _duckanon_risks AS MATERIALIZED (
     FROM anon._risk_classes('anon.individual_risk',
-                            CASE WHEN nulls = 'any' THEN '_duckanon_cells' ELSE '_duckanon_records' END,
-                            CASE WHEN nulls = 'any' THEN '_duckanon_cells' ELSE '_duckanon_records' END,
+                            '_duckanon_records',
+                            CASE WHEN nulls = 'any' THEN '_duckanon_rows' ELSE '_duckanon_records' END,
                             population, person, method, nulls, alpha, are_classes := household IS NULL)
     WHERE (SELECT are_apart FROM _duckanon_names)
 ), _duckanon_homes_of_rows AS NOT MATERIALIZED (
