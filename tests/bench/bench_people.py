@@ -26,7 +26,7 @@ def released(call: str) -> str:
 
 
 CALLS = {
-    "generalize": (f"generalize('t', {COLS}, 10, ", [10**4, 10**5]),
+    "generalize": (f"generalize('t', {COLS}, 10, ", [10**4, 10**5, 10**6]),
     "recode": (f"recode('t', {COLS}, 10, ", [10**4, 10**5]),
     "boxes": ("boxes('t', ['age', 'cost'], 10, ", [10**4, 10**5]),
     "synthesize": (f"synthesize('t', {COLS}, ", [10**4, 3 * 10**4]),

@@ -563,3 +563,34 @@ def test_entries_may_be_taken_that_nobody_moves_between() -> None:
     assert [of_entry.tolist() for of_entry in counts] == [[1, 0, 0], [0, 1, 0]]
     nobody = moving.taken(np.array([False, False, True]))
     assert [of_entry.tolist() for of_entry in nobody.first_and_last_counts(np.zeros(1, np.int64))] == [[0], [0]]
+
+
+@pytest.mark.parametrize("most_block", [1, 1 << 17])
+@cheap
+@given(st.integers(0, 10**9))
+def test_people_are_counted_as_sets(most_block: int, seed: int) -> None:
+    """Of people with few and with many rows: those of each class, and those who move between entries of one."""
+    rng = np.random.default_rng(seed)
+    combinations, classes = int(rng.integers(1, 60)), int(rng.integers(1, 6))
+    rows = np.minimum(rng.zipf(1.5, int(rng.integers(1, 30))), 100)
+    person, combination = np.repeat(np.arange(len(rows)), rows), rng.integers(0, combinations, rows.sum())
+    class_of_entry = np.sort(rng.integers(0, classes, int(rng.integers(1, 20))))
+    entry = rng.integers(0, len(class_of_entry), combinations)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("duckanon._methods.generalize.recoding.people._MOST_BLOCK", most_block)
+        people = People.of_entries(combination, person, combinations)
+        sizes = people.sizes(class_of_entry[entry], classes)
+        counted, moving = people.moving(entry, class_of_entry)
+    own_class = class_of_entry[entry[combination]]
+    assert sizes.tolist() == [len(set(person[own_class == place])) for place in range(classes)]
+    entries_of = {}
+    for whose, place in zip(people.person.tolist(), entry[people.combination].tolist(), strict=True):
+        entries_of.setdefault((whose, class_of_entry[place]), set()).add(place)
+    alone = [place for entries in entries_of.values() if len(entries) == 1 for place in entries]
+    assert counted.tolist() == np.bincount(alone, minlength=len(class_of_entry)).tolist()
+    among = {}
+    for (whose, _), entries in entries_of.items():
+        if len(entries) > 1:
+            among.setdefault(whose, []).extend(entries)
+    found = {} if moving is None else {whose: moving.entry[moving.person == whose].tolist() for whose in moving.person}
+    assert sorted(found.values()) == sorted(sorted(entries) for entries in among.values())
