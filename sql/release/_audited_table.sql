@@ -15,6 +15,7 @@ WITH _duckanon_chosen AS (
     SELECT COLUMNS(_anon_choose(*, 'anon.audit_table', coalesce(original, published),
                                 {'by': anon._table_columns("by", linked), 'measure': measure, 'person': person}))
     FROM query_table(coalesce(original, published))
+    WHERE original IS NOT NULL                           -- DuckDB may compute what no branch of a CASE asks for
 ), _duckanon_inner AS (
     FROM anon._table_rows('anon.audit_table', '"_duckanon_source"', anon._table_columns("by", linked), measure,
                           person, 2)

@@ -13,7 +13,7 @@ from tests.bench.linked_attacks import Attacker, demo, generated, groceries
 @pytest.mark.study
 @pytest.mark.parametrize(
     "make",
-    [partial(demo, people=4_000, k=5), groceries, partial(generated, people=3_000, k=3)],
+    [partial(demo, people=4_000, k=5), groceries, partial(generated, people=20_000, k=3)],
     ids=["demo", "groceries", "hospital"],
 )
 def test_nobody_or_k_people_are_found_by_m_true_events(con: duckdb.DuckDBPyConnection, make: partial) -> None:
