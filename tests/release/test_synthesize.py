@@ -23,7 +23,8 @@ from duckanon._methods.synthesize.binned_trees import FEWEST_ROWS, binned_tree
 from duckanon._methods.synthesize.implications import found_implications, rows_of
 from duckanon._methods.synthesize.leaf_draws import climbed, drawn_choices, drawn_ranks, leaf_shares
 from duckanon._methods.synthesize.predictors import NO_NUMBER
-from duckanon._methods.synthesize.sequential_trees import Response, grow_tree, person_weights
+from duckanon._methods.synthesize.sequential_trees import Response, grow_tree
+from duckanon._methods.synthesize.weighted_counts import person_weights
 from tests.profiles import cheap
 from tests.release import synthesis_quality
 from tests.release.surveys import columns_of, income_survey, social_survey
