@@ -13,7 +13,8 @@ from duckanon._methods.synthesize.weighted_counts import counted, summed_up
 
 MOST_LEARNT_FROM = 30_000
 """People from whom the splits of a tree are learnt: more hardly change them. Its leaves hold everybody."""
-_FEWEST_BINNED = 8_000  # rows from which on bins have more people than a usual leaf
+FEWEST_BINNED = 8_000
+"""Rows from which on bins have more people than a usual leaf."""
 _SAVED = 3.0  # deviance that a split must save for each parameter: Akaike's criterion asks for 2, BIC for 10
 _LEAST_VARIANCE = 2e-5  # of ranks from 0 to 1, or else a few equal numbers would pay for any split
 _ALMOST = 1e-6  # weights of people are fractions, whose sums are not exact
@@ -93,7 +94,7 @@ def _fitted(
 ) -> tuple[Any, Ints, Ints]:
     """Return a tree as it has grown, and the nodes below each node, -1 for leaves."""
     is_plain = not response.choices and response.numbers.ndim == 1
-    if is_plain and weights is None and len(features) >= _FEWEST_BINNED:
+    if is_plain and weights is None and len(features) >= FEWEST_BINNED:
         binned_tree = imported("duckanon._methods.synthesize.binned_trees:binned_tree")
         binned = binned_tree(features, np.asarray(response.numbers, np.float64), leaf)
         return binned, binned.left, binned.right
