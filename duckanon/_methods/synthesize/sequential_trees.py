@@ -9,6 +9,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from duckanon._core.common.arrays import Floats, Ints, Reals, distinct
 from duckanon._core.common.imports import imported
+from duckanon._methods.synthesize.cut_tree import Tree
 from duckanon._methods.synthesize.weighted_counts import counted, summed_up
 
 MOST_LEARNT_FROM = 30_000
@@ -18,24 +19,6 @@ FEWEST_BINNED = 8_000
 _SAVED = 3.0  # deviance that a split must save for each parameter: Akaike's criterion asks for 2, BIC for 10
 _LEAST_VARIANCE = 2e-5  # of ranks from 0 to 1, or else a few equal numbers would pay for any split
 _ALMOST = 1e-6  # weights of people are fractions, whose sums are not exact
-
-
-class Tree(NamedTuple):
-    """A tree that is cut back.
-
-    Attributes:
-        fitted: The tree as it was grown, with `apply` (scikit-learn's, or a `BinnedTree`).
-        kept: For each of its nodes the leaf of the tree that is left of it: the node itself or one above.
-        parents: The node above each node; the root is its own.
-    """
-
-    fitted: Any
-    kept: Ints
-    parents: Ints
-
-    def leaves(self, features: Reals) -> Ints:
-        """Return the leaf of each row."""
-        return np.asarray(self.kept[self.fitted.apply(features)])
 
 
 class Response(NamedTuple):
