@@ -14,8 +14,8 @@ from duckanon._bridge.sql_text import literal
 from duckanon._core.common.declare import Options
 from duckanon._core.common.faces import face_of
 from duckanon._core.privacy.narrowing import COARSER_TOO, refusal
-from duckanon._methods.generalize.budgets import sample_class_size
 from duckanon._methods.generalize.declared import GENERALIZE
+from duckanon._methods.generalize.sample_class_sizes import sample_class_size
 from duckanon._render.plans import PlannedColumn, read_plan
 from duckanon.spark.diversity import FARNESS, MEMBER, TOTAL, VALUE, Members, diversity, farness, rest_from
 from duckanon.spark.frames import column, equal, is_ordered, key_names, keyed, people, person_hash, public

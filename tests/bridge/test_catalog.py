@@ -89,6 +89,52 @@ def test_what_nobody_asked_for_is_not_imported(code: str, absent: str) -> None:
     assert done.stdout.strip() == ""
 
 
+FIRST_CALLS = {
+    "scipy sklearn": [
+        "k_anonymity('t', ['a', 'b'])",
+        "generalize('t', ['a', 'b'], 5)",
+        "recode('t', ['a', 'b'], 5)",
+        "microaggregate('t', ['a', 'x'], 5)",
+        "additive_noise('t', ['x', 'y'])",
+        "svd_swap('t', ['a', 'x', 'y'])",
+        "pica('t', ['a', 'x', 'y'], cluster_size := 300)",
+        "spectral_rhs('t', ['a', 'x', 'y'], 5)",
+        "utility('t', 'r', ['a', 'x', 'y'])",
+        "query_utility('t', 'r', ['a', 'x', 'y'])",
+        "contradictions('t', 'r', ['a', 'x', 'y'])",
+        "prediction_risk('t', 'r', ['a', 'x', 'y'])",
+    ],
+    "scipy.stats sklearn": [
+        "generalize('t', ['a', 'b'], 5, population := 20000)",
+        "spectral_release('t', ['a', 'b', 'x', 'y'])",
+        "privacy_test('t', 'r', ['a', 'x', 'y'])",
+        "verdict('t', 'r', ['a', 'x', 'y'])",
+        "protect_table('t', ['b', 'c'])",
+    ],
+    "sklearn": ["kernel_utility('t', 'r', ['x', 'y'])"],
+    "sklearn.ensemble sklearn.cluster": ["synthesize('t', ['a', 'b', 'x', 'y'])"],
+}
+"""By the libraries that none of the calls may import: those of the first two rows in one process each."""
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize("absent", FIRST_CALLS)
+def test_first_calls_import_what_they_need(absent: str) -> None:
+    """The first query of a process waits for imports: scipy.stats takes two seconds, scikit-learn three."""
+    columns = "20 + hash(i) % 60 AS a, hash(i, 1) % 2 AS b, hash(i, 2) % 3 AS c, hash(i, 3) % 9999 / 7 AS x"
+    table = f"SELECT {columns}, round(hash(i, 4) % 9999 / 9, 2) AS y FROM range"
+    code = f"""
+import sys, duckanon
+con = duckanon.connect()
+con.execute("SET enable_progress_bar = false")
+con.execute("CREATE TABLE t AS {table}(300) AS s(i); CREATE TABLE r AS {table}(1000, 1300) AS s(i)")
+for call in {FIRST_CALLS[absent]}:
+    con.execute(f"FROM anon.{{call}}").fetchall()
+    print(*(f"{{call}}: {{name}}" for name in {absent.split()} if name in sys.modules), end="")"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert (done.returncode, done.stdout.strip()) == (0, ""), done.stderr
+
+
 def test_cursors_and_threads_see_it(own_con: duckdb.DuckDBPyConnection) -> None:
     own_con.execute("CREATE TABLE t AS SELECT i FROM range(10) AS t(i)").fetchall()
     found: list[object] = []

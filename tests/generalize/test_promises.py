@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon._methods.generalize import plans
-from duckanon._methods.generalize.budgets import sample_class_size
 from duckanon._methods.generalize.recoding.column_moves import Recoding
 from duckanon._methods.generalize.recoding.recode import recode
+from duckanon._methods.generalize.sample_class_sizes import sample_class_size
 from tests.profiles import dear
 
 Connection = duckdb.DuckDBPyConnection

@@ -11,7 +11,8 @@ from scipy import stats
 
 from duckanon._core.encoding.pairs import paired
 from duckanon._measure.utility.declared import UTILITY
-from duckanon._measure.utility.statistics import ks_distance, ks_test, utility
+from duckanon._measure.utility.kolmogorov_smirnov import ks_test
+from duckanon._measure.utility.statistics import ks_distance, utility
 from tests.profiles import cheap
 
 

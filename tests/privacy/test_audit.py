@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from duckanon._core.privacy.audit import LIMIT, Audit, NormalScores, audits, isolated_places, paired_audit, win_rates
+from duckanon._core.privacy.audit import LIMIT, Audit, audits, isolated_places, paired_audit, win_rates
+from duckanon._core.privacy.normal_scores import NormalScores
 from duckanon._measure.attacks.audit import membership_audit
 from tests.profiles import cheap
 

@@ -15,8 +15,9 @@ from sklearn.metrics import adjusted_rand_score
 
 from duckanon import spectral
 from duckanon._methods.swap.cluster_swap import independent_rotation, swap_in_clusters
-from duckanon._methods.swap.clusters import clusters, size_bounds, spectral_coordinates
+from duckanon._methods.swap.clusters import clusters, size_bounds
 from duckanon._methods.swap.pica import STEP, Search, Verdict, search
+from duckanon._methods.swap.spectral_clusters import spectral_coordinates
 from tests.profiles import cheap
 
 METHODS = ("spectral", "bisect")

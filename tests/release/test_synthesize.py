@@ -19,11 +19,12 @@ from duckanon._core.encoding.column_split import Reading, split_columns
 from duckanon._core.encoding.parts import doubles
 from duckanon._methods.releasable.safe_numbers import SafeNumbers
 from duckanon._methods.synthesize.allowed_cells import allowed_cells
-from duckanon._methods.synthesize.binned_trees import FEWEST_ROWS, binned_tree
+from duckanon._methods.synthesize.binned_trees import binned_tree
 from duckanon._methods.synthesize.implications import found_implications, rows_of
 from duckanon._methods.synthesize.leaf_draws import climbed, drawn_choices, drawn_ranks, leaf_shares
 from duckanon._methods.synthesize.predictors import NO_NUMBER
-from duckanon._methods.synthesize.sequential_trees import Response, grow_tree, person_weights
+from duckanon._methods.synthesize.sequential_trees import FEWEST_BINNED, Response, grow_tree
+from duckanon._methods.synthesize.weighted_counts import person_weights
 from tests.profiles import cheap
 from tests.release import synthesis_quality
 from tests.release.surveys import columns_of, income_survey, social_survey
@@ -162,12 +163,12 @@ def test_leaves_hold_so_many_people_where_people_have_several_rows() -> None:
 def test_trees_of_many_people_tell_as_much_in_bins() -> None:
     """Leaves hold enough people, and explain other people's numbers as those of scikit-learn's tree do."""
     random = np.random.default_rng(7)
-    features = np.where(random.random((2 * FEWEST_ROWS, 3)) < 0.1, NO_NUMBER, random.random((2 * FEWEST_ROWS, 3)))
-    features[:, 2] = random.integers(0, 40, 2 * FEWEST_ROWS)  # places of choices
+    features = np.where(random.random((2 * FEWEST_BINNED, 3)) < 0.1, NO_NUMBER, random.random((2 * FEWEST_BINNED, 3)))
+    features[:, 2] = random.integers(0, 40, 2 * FEWEST_BINNED)  # places of choices
     features = features.astype(np.float32)
     numbers = np.sin(9 * features[:, 0]) * features[:, 1] + (features[:, 2] % 7) / 7
     numbers = numbers + random.normal(0, 0.2, len(numbers))
-    halves = np.arange(2 * FEWEST_ROWS) < FEWEST_ROWS
+    halves = np.arange(2 * FEWEST_BINNED) < FEWEST_BINNED
     made = binned_tree(features[halves], numbers[halves], 25)
     inner = np.flatnonzero(made.left >= 0)
     assert (np.minimum(made.left, made.right)[inner] > inner).all()
@@ -182,7 +183,9 @@ def test_trees_of_many_people_tell_as_much_in_bins() -> None:
         rest = numbers[~halves] - (np.bincount(own, numbers[halves]) / np.maximum(sizes, 1))[others]
         explained.append(1 - rest.var() / numbers[~halves].var())
     assert explained[0] > explained[1] - 0.01 > 0.5
-    whole = grow_tree(features[halves], Response(np.zeros(FEWEST_ROWS, np.int64), 0, numbers[halves]), 25, None, random)
+    whole = grow_tree(
+        features[halves], Response(np.zeros(FEWEST_BINNED, np.int64), 0, numbers[halves]), 25, None, random
+    )
     assert set(whole.leaves(features)) <= set(range(len(made.left)))
 
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from scipy.special import ndtri
 
 from duckanon._core.common import progress
 from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Bools, Floats, Ints, Matrix
+from duckanon._core.common.imports import imported
 from duckanon._core.common.rules import Number, Whole
 from duckanon._core.privacy.neighbours import nearest
 
@@ -25,33 +25,11 @@ CHANCE = 1.645
 """Standard errors above `LIMIT` that chance explains: of ways to release that are at the limit, one in twenty fails."""
 _SPLITS = 5  # times that the table is halved; each half is released
 
+NORMAL_SCORES = "duckanon._core.privacy.normal_scores:NormalScores"
+"""Loaded where it is called for: what needs no scores needs no scipy."""
+
 Releaser: TypeAlias = Callable[[Ints, np.random.Generator], Matrix]
 """Releases the rows of these places, and returns released rows coded as the people are."""
-
-
-class NormalScores:
-    """Numbers as normal quantiles of their ranks, so that no far tail hides who is isolated in the middle.
-
-    Ranks are those among the people that it was fitted to. A column of at most two values, such as the indicator of a
-    category, stays as it is.
-    """
-
-    def __init__(self, people: Matrix) -> None:
-        self._sorted: list[Floats | None] = []
-        for column in people.T:
-            ordered = np.sort(column)
-            has_few = np.count_nonzero(ordered[1:] > ordered[:-1]) < 2
-            self._sorted.append(None if has_few else ordered)
-
-    def __call__(self, rows: Matrix) -> Matrix:
-        """Return the scores of rows; what lies beyond all people scores as their farthest."""
-        result = np.array(rows, np.float64)
-        for place, ordered in enumerate(self._sorted):
-            if ordered is not None:
-                values = rows[:, place]
-                middle = np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")
-                result[:, place] = ndtri(np.clip(middle / 2, 0.5, len(ordered) - 0.5) / len(ordered))
-        return result
 
 
 def isolated_places(distances: Floats, share: float = SHARE) -> Ints:
@@ -133,7 +111,10 @@ def audits(
     if len(points) < 2 * FEWEST:
         raise ValueError(f"an audit needs at least {2 * FEWEST} rows; got {len(points)}.")
     random = np.random.default_rng(seed)
-    scales: dict[str, Callable[[Matrix], Matrix]] = {"standardised": np.asarray, "normal_scores": NormalScores(points)}
+    scales: dict[str, Callable[[Matrix], Matrix]] = {
+        "standardised": np.asarray,
+        "normal_scores": imported(NORMAL_SCORES)(points),
+    }
     people: dict[str, tuple[Ints, Matrix]] = {}
     for name, scale in scales.items():
         scaled = scale(points)

@@ -12,12 +12,13 @@ from itertools import product
 from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Ints, Matrix
+from duckanon._core.common.imports import imported
 from duckanon._core.privacy.copy_rates import Rate, labelled_rate, rate
 from duckanon._core.privacy.equal_rows import row_codes
+from duckanon._core.privacy.neighbours import FEW, nearest
 
 _REACHES = (0.03, 0.15)  # standard deviations: three times those of noise of .01 and of .05
 _MANY_VALUES = 100  # of numbers which noise changes even where it is rounded to the digits of the column
@@ -26,6 +27,7 @@ _GUARD = 0.9875
 """Confidence that members are hit more often than others: a release that is no sample of the population, and tells
 nothing about anybody, may be nearer to all people than these are to each other."""
 _FEW_PAIRS = 0.1  # of the released rows are near to another one, at most, where two copies of a person are left out
+_ALIKE = 1e-9  # relative difference of distances that rounding may explain
 _BLOCK = 4_096  # rows that are looked for at a time
 
 
@@ -141,13 +143,13 @@ def _hits(queries: _Side, people: _Side | None, tests: Sequence[tuple[Bools, flo
     """Return, for each test, the person whom each row hits, -1 for nobody; without people, rows hit each other."""
     pool = queries if people is None else people
     points = np.column_stack([pool.group * _APART, pool.numbers])
-    tree = cKDTree(points)
+    asked = np.column_stack([queries.group * _APART, queries.numbers])
+    nearest_two = _two_nearest(asked, points, max(_REACHES) * pool.numbers.shape[1] ** 0.5)
     found = np.full((len(tests), len(queries.group)), -1)
     for start in range(0, len(queries.group), _BLOCK):
         progress.check()
         rows = np.arange(start, min(start + _BLOCK, len(queries.group)))
-        asked = np.column_stack([queries.group[rows] * _APART, queries.numbers[rows]])
-        _, places = tree.query(asked, 2, distance_upper_bound=max(_REACHES) * pool.numbers.shape[1] ** 0.5)
+        places = nearest_two[rows]
         place = np.where((places[:, 0] == rows) & (people is None), places[:, 1], places[:, 0])
         near = np.where(place < len(points), place, 0)
         apart = np.abs(queries.numbers[rows] - pool.numbers[near])
@@ -158,3 +160,19 @@ def _hits(queries: _Side, people: _Side | None, tests: Sequence[tuple[Bools, flo
             is_hit &= queries.is_known[rows][:, chosen].any(axis=1)
             found[number, rows[is_hit]] = near[is_hit]
     return list(found)
+
+
+def _two_nearest(queries: Matrix, points: Matrix, farthest: float) -> Ints:
+    """Return the two nearest points of each query, their number in place of one that is farther than the farthest.
+
+    Of several that are as near, but not equal, a tree chooses. Tables of few rows without such ones do not import it.
+    """
+    if 3 <= len(points) < FEW:
+        distances, places = nearest(queries, points, 3)
+        distances *= points.shape[1] ** 0.5
+        is_tied = np.diff(distances, axis=1) <= _ALIKE * distances[:, 1:]
+        is_tied &= (distances[:, 1:] > 0) & (distances[:, :-1] <= farthest)
+        if not is_tied.any():
+            return np.where(distances[:, :2] <= farthest, places[:, :2], len(points))
+    found: Ints = imported("duckanon._core.privacy.neighbour_tree:two_nearest")(queries, points, farthest)
+    return found

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from statistics import NormalDist
 
 import numpy as np
-from scipy.special import ndtri
 
 from duckanon._core.common.arrays import Floats, Matrix
-from duckanon._core.privacy.audit import NormalScores, isolated_places
+from duckanon._core.common.imports import imported
+from duckanon._core.privacy.audit import NORMAL_SCORES, isolated_places
 from duckanon._core.privacy.copy_rates import Rate, parts
 from duckanon._core.privacy.neighbours import nearest
 
@@ -21,7 +22,7 @@ def membership(members: Floats, others: Floats, confidence: float) -> Rate:
     """Compare how near a release comes to its members and to others, by distances or scores that grow with them."""
     noise = np.sqrt((len(members) + len(others) + 1) / (12 * len(members) * len(others)))
     area = area_of(members, others)
-    return Rate(area, 0.5, max(LIMIT, 0.5 + float(ndtri(confidence) * noise)), len(members))
+    return Rate(area, 0.5, max(LIMIT, 0.5 + NormalDist().inv_cdf(confidence) * float(noise)), len(members))
 
 
 def area_of(members: Floats, others: Floats) -> float:
@@ -60,7 +61,7 @@ def isolated_membership(
     """
     size = min(len(people), len(others))
     pooled = np.concatenate([people, others])
-    scales: list[Callable[[Matrix], Matrix]] = [np.asarray, NormalScores(pooled)]
+    scales: list[Callable[[Matrix], Matrix]] = [np.asarray, imported(NORMAL_SCORES)(pooled)]
     found = []
     for scale in scales:
         scaled = [scale(release) for release in releases]
@@ -72,7 +73,7 @@ def isolated_membership(
         if count:
             noise = np.sqrt((2 * count + 1) / (12 * count**2))
             area = float(np.mean([area_of(scores, outside) for scores in inside]))
-            found.append(Rate(area, 0.5, min(1.0, 0.5 + float(ndtri(confidence) * noise)), count))
+            found.append(Rate(area, 0.5, min(1.0, 0.5 + NormalDist().inv_cdf(confidence) * float(noise)), count))
     return max(found, key=lambda rate: rate.value - rate.limit, default=Rate(0.5, 0.5, 0.5, 0))
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
-from scipy.spatial import cKDTree
 
 from duckanon._core.common import progress
 from duckanon._core.common.arguments import refuse_unless
-from duckanon._core.common.arrays import Bools, Ints, Matrix
+from duckanon._core.common.arrays import Ints, Matrix
+from duckanon._core.common.imports import imported
 from duckanon._core.common.progress import Tell, silent
 from duckanon._core.common.rules import Whole
 from duckanon._core.privacy.all_distances import TINY, compared, squared_distances
@@ -21,9 +21,8 @@ _POINTS = 2048
 _STRETCH = 4 * _POINTS  # at most, between two updates of what has been found
 _LARGEST = 1e150  # squares of larger numbers, summed, come near the largest double
 _NARROW = 6  # columns up to which a tree is quicker than comparing all pairs: 20 times for four columns
-_FEW = 500  # rows below which a tree is not worth its making
+FEW = 500  # rows below which a tree is not worth its making
 _FEW_NEIGHBOURS = 16
-_TREE_QUERIES = 2048  # at a time
 _CROWDED = 0.02  # of the pairs are candidates: single precision no longer tells the points apart
 
 
@@ -139,9 +138,10 @@ def _search_distinct(queries: Matrix, rows: Matrix, k: int, skipped: Ints, tell:
 
 def _search(queries: Matrix, points: Matrix, k: int, skipped: Ints, tell: Tell) -> tuple[Matrix, Ints]:
     """Return the k smallest sums of squared differences of every query, and their points."""
-    if points.shape[1] > _NARROW or min(len(queries), len(points)) < _FEW or k > _FEW_NEIGHBOURS:
+    if points.shape[1] > _NARROW or min(len(queries), len(points)) < FEW or k > _FEW_NEIGHBOURS:
         return _scanned(queries, points, k, skipped, tell)
-    best, indices, is_certain = _search_tree(queries, points, k, skipped)
+    searched = imported("duckanon._core.privacy.neighbour_tree:searched")
+    best, indices, is_certain = searched(queries, points, k, skipped)
     rest = np.flatnonzero(~is_certain)
     best[rest], indices[rest] = _scanned(queries[rest], points, k, skipped[rest], tell)
     return best, indices
@@ -262,24 +262,3 @@ def _merge(
     best[touched], indices[touched] = squares[chosen], point[chosen]
     worst = best[touched, -1]
     limit[touched] = np.where(worst == 0, -1.0, np.minimum(limit[touched], worst))
-
-
-def _search_tree(queries: Matrix, points: Matrix, k: int, skipped: Ints) -> tuple[Matrix, Ints, Bools]:
-    """Search by a tree; tell of which queries the answer is that of comparing all, and not one of several as near."""
-    tree = cKDTree(points)
-    asked = min(k + 2, len(points))  # the query itself may be one of them, and one tells whether others are as near
-    best, indices = np.empty((len(queries), k)), np.empty((len(queries), k), np.int64)
-    is_certain = np.empty(len(queries), np.bool_)
-    for start in range(0, len(queries), _TREE_QUERIES):
-        progress.check()
-        part = slice(start, start + _TREE_QUERIES)
-        near = np.asarray(tree.query(queries[part], asked)[1], np.int64)
-        query = np.repeat(np.arange(len(near)) + start, asked)
-        squares = squared_distances(queries, points, query, near.reshape(-1)).reshape(near.shape)
-        beyond = squares.max(axis=1) * (1 - 1e-9)  # no point that was not found is nearer
-        squares[near == skipped[part, None]] = np.inf
-        chosen = np.lexsort((near, squares), axis=1)[:, :k]
-        best[part] = np.take_along_axis(squares, chosen, axis=1)
-        indices[part] = np.take_along_axis(near, chosen, axis=1)
-        is_certain[part] = (best[part, -1] < beyond) | (asked == len(points))
-    return best, indices, is_certain

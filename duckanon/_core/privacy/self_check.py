@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
 
 from duckanon._core.common.arrays import Bools, Ints, Matrix
 from duckanon._core.privacy import copy_rates
@@ -149,7 +149,7 @@ def _row_order(rows: Matrix, release: Matrix, random: np.random.Generator) -> Ra
         wins += ((in_place < rival) + 0.5 * (in_place == rival)) / _RIVALS
     # Without a link the row in place is one more rival: its rank is uniform, and wins vary by 1/12 and what rivals add.
     noise = np.sqrt((1 / 12 + 1 / (6 * _RIVALS)) / len(records))
-    limit = min(1.0, 0.5 + float(ndtri(_CONFIDENCE) * noise))
+    limit = min(1.0, 0.5 + NormalDist().inv_cdf(_CONFIDENCE) * float(noise))
     area = float(wins.mean())
     return Rate(area, 0.5, limit, round(float((area - 0.5) * 2 * len(records))))
 

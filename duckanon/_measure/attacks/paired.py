@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
-from scipy import optimize, stats
+from scipy.optimize import brentq
+from scipy.special import stdtrit
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, Ints, Matrix
 from duckanon._core.encoding.pairs import NumberPair, Pair
-from duckanon._core.privacy.audit import NormalScores, distances_apart, win_rates
+from duckanon._core.privacy.audit import distances_apart, win_rates
 from duckanon._core.privacy.neighbours import nearest
+from duckanon._core.privacy.normal_scores import NormalScores
 
 TOLERANCE = 0.60
 """The largest mean win rate that passes: an attacker who would be right once in two times is right three in five."""
@@ -64,7 +67,7 @@ class Finding:
     @property
     def bounds(self) -> tuple[float, float]:
         """The lower and the upper one-sided bound of the mean, each with a confidence of 95 %."""
-        reach = float(stats.t.ppf(_CONFIDENCE, len(self.rates) - 1)) * self.standard_error
+        reach = float(stdtrit(len(self.rates) - 1, _CONFIDENCE)) * self.standard_error
         return max(0.0, self.mean - reach), min(1.0, self.mean + reach)
 
     @property
@@ -103,12 +106,12 @@ def rate_error(rate: float, releases: int) -> float:
 
 def lower_bound(rate: float, releases: int, confidence: float) -> float:
     """Return the smallest true rate at which chance explains the one found; no lower than 0.5 is looked for."""
-    reach = float(stats.norm.ppf(confidence))
+    reach = NormalDist().inv_cdf(confidence)
 
     def excess(true: float) -> float:
         return rate - true - reach * rate_error(true, releases)
 
-    return 0.5 if excess(0.5) <= 0 else float(optimize.brentq(excess, 0.5, min(rate, _BELOW_ONE)))
+    return 0.5 if excess(0.5) <= 0 else float(brentq(excess, 0.5, min(rate, _BELOW_ONE)))
 
 
 def isolated_people(points: Matrix, count: int, random: np.random.Generator) -> Ints:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
+from statistics import NormalDist
 from typing import NamedTuple
-
-from scipy.special import ndtri
 
 
 class Risk(NamedTuple):
@@ -23,7 +22,7 @@ def wilson(successes: float, attacks: int, confidence: float = 0.95) -> tuple[fl
     0 to 1, and has a width even where all attacks succeed or none does. Successes may be fractional: a guess among m
     rows of which one is right counts 1 / m.
     """
-    z = float(ndtri((1 + confidence) / 2))
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
     denominator = attacks + z * z
     spread = successes * (attacks - successes) / attacks
     return (successes + z * z / 2) / denominator, z / denominator * math.sqrt(max(spread, 0.0) + z * z / 4)

@@ -61,7 +61,7 @@ UTILITY = comparison(
 
 KERNEL_UTILITY = comparison(
     name="kernel_utility",
-    algorithm="duckanon._measure.utility.utility_measures:kernel_utility",
+    algorithm="duckanon._measure.utility.kernel_measures:kernel_utility",
     summary="Compares a release with the original along kernel principal components, for structure that is not linear.",
     parameters=(COLS, _DEGREE, _COMPONENTS, _STANDARDIZE, _KERNEL, REFERENCE, _POINTS, HIERARCHIES, coding(), SEED),
     schema=[
@@ -73,7 +73,7 @@ KERNEL_UTILITY = comparison(
 
 KERNEL_COMPONENTS = comparison(
     name="kernel_components",
-    algorithm="duckanon._measure.utility.utility_measures:kernel_components",
+    algorithm="duckanon._measure.utility.kernel_measures:kernel_components",
     summary="Original and released records along kernel principal components, for a plot of structure that is not "
     "linear.",
     parameters=(
@@ -92,7 +92,7 @@ KERNEL_COMPONENTS = comparison(
 
 CLASSIFIER_UTILITY = comparison(
     name="classifier_utility",
-    algorithm="duckanon._measure.utility.utility_measures:classifier_utility",
+    algorithm="duckanon._measure.utility.classifier_measures:classifier_utility",
     summary="What models trained on a release predict for originals, against models trained on originals.",
     parameters=(
         COLS.having(meaning="The columns to predict from"),
@@ -117,7 +117,7 @@ CLASSIFIER_UTILITY = comparison(
 
 DETECTABILITY = comparison(
     name="detectability",
-    algorithm="duckanon._measure.utility.utility_measures:detectability",
+    algorithm="duckanon._measure.utility.classifier_measures:detectability",
     summary="How well boosted trees tell released rows from those of people.",
     parameters=(
         COLS,

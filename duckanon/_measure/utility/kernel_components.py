@@ -13,7 +13,7 @@ from duckanon._core.common.declare import report
 from duckanon._core.common.rules import Number, Whole
 from duckanon._measure.utility.declared import KERNEL_COMPONENTS, KERNEL_UTILITY
 from duckanon._measure.utility.kernels import kernel_for, principal_components
-from duckanon._measure.utility.statistics import ks_test
+from duckanon._measure.utility.kolmogorov_smirnov import ks_test
 
 
 @checked_by(KERNEL_UTILITY)

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from scipy import stats
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Array, Floats, Ints, run_starts
@@ -180,17 +179,6 @@ def ks_distance(first: Array, second: Array) -> float:
     below = np.searchsorted(second, first, side="left") / len(second)
     steps = np.arange(len(first) + 1) / len(first)
     return float(max((steps[1:] - at).max(), (below - steps[:-1]).max(), 0.0))
-
-
-def ks_test(first: Array, second: Array) -> tuple[float, float]:
-    """Return the Kolmogorov-Smirnov distance of two sorted samples and its two-sided p-value.
-
-    As `scipy.stats.ks_2samp` with ``method="asymp"``: the distribution of the one-sample distance at the effective
-    number of rows.
-    """
-    distance = ks_distance(first, second)
-    effective = len(first) * (len(second) / (len(first) + len(second)))
-    return distance, float(np.clip(stats.kstwo.sf(distance, max(np.round(effective), 1.0)), 0.0, 1.0))
 
 
 def total_variation(first: Ints, second: Ints, categories: int) -> float:

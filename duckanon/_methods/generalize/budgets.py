@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import betainc
 
 from duckanon._core.common.arrays import Ints
 from duckanon._methods.generalize.methods import Coarsening
@@ -28,24 +27,6 @@ def distinct_budget(population: float, k: int, beta: float) -> float:
         return population
     x = -math.log(beta) / (k - 1)
     return population / (k - 1) * (1 + x - math.sqrt(x * x + 2 * x))
-
-
-def sample_class_size(k: int, share: float, population: float, people: int) -> int:
-    """Return how many people of a sample a class must have, as ``anon.sample_class_size`` does.
-
-    A member of a class with fewer than k people in the population has at most k - 2 others beside him, each of whom is
-    in the sample with the same probability, whatever the classes are. ``share`` is the probability with which the class
-    of such a member may be so large in the sample.
-
-    Examples:
-        >>> [sample_class_size(10, beta, 1e6, 100_000) for beta in (0.1, 0.01, 0.001)]
-        [4, 5, 6]
-    """
-    if population < people:
-        raise ValueError(f"population must be at least the people of the table, {people}; got {population:g}.")
-    others = np.arange(1, k - 1)
-    tails = np.append(betainc(others, k - 1 - others, people / population), 0.0)  # P[X >= f - 1] for f = 2, ..., k
-    return 2 + int(np.argmax(tails <= share * (1 + 1e-12)))
 
 
 def allocate(budget: float, distinct_counts: Sequence[int], weights: Sequence[float]) -> list[int]:

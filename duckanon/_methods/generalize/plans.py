@@ -17,9 +17,10 @@ from duckanon._core.common import parameters
 from duckanon._core.common.arrays import Bools, Ints, is_number, is_time
 from duckanon._core.common.declare import report
 from duckanon._core.common.diversity import DiversityRule
+from duckanon._core.common.imports import imported
 from duckanon._core.common.parameters import by_column, column_weights, refuse_other_columns
 from duckanon._core.common.people import NOBODY
-from duckanon._methods.generalize.budgets import distinct_budget, sample_class_size, states_within
+from duckanon._methods.generalize.budgets import distinct_budget, states_within
 from duckanon._methods.generalize.calendar_method import Calendar
 from duckanon._methods.generalize.declared import PLAN_ROWS
 from duckanon._methods.generalize.hierarchies import HierarchyRow, HierarchyTable, hierarchy_tables
@@ -78,6 +79,7 @@ def plan(
     is_sample = population is not None and population_table is None
     if is_sample:
         people = _people(holders)
+        sample_class_size = imported("duckanon._methods.generalize.sample_class_sizes:sample_class_size")
         least = sample_class_size(k, beta * (1 - max_suppressed_fraction), float(population), people)
         budget = max(distinct_budget(float(population), k, beta), 1)
         start, _ = states_within(coarsenings, budget, weight_list)

@@ -22,8 +22,8 @@ from numpy.typing import ArrayLike
 from duckanon._core.common import progress
 from duckanon._core.common.arguments import checked
 from duckanon._core.common.arrays import Floats
+from duckanon._core.common.imports import imported
 from duckanon._core.common.rules import Number
-from duckanon._methods.intervals.attained import Attained
 from duckanon._methods.intervals.correlation import slope_upper
 from duckanon._methods.intervals.enclosure import NormalEquations
 from duckanon._methods.intervals.equations import Equations, InterceptEquations, SlopeEquations
@@ -154,7 +154,7 @@ class _Ranges:
         for side, sign in enumerate((-1.0, 1.0)):
             self._done += 1
             deadline = self._begin + self._seconds * self._done / self._ends
-            attained = Attained(self._boxes, deadline)
+            attained = imported("duckanon._methods.intervals.attained:Attained")(self._boxes, deadline)
             inner[side] = attained.end(coefficient, sign)
             if equations is not None:
                 climb = partial(attained.end_near, coefficient=coefficient, sign=sign)

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Floats
+from duckanon._core.common.imports import imported
 from duckanon._methods.intervals.choices import Choice, Comparison, Pricing, checked_contributions
 from duckanon._methods.intervals.dismissal import dismissal
 from duckanon._methods.intervals.influence import influence
@@ -132,4 +132,4 @@ def _best_for_tangent(pricing: Pricing, at: Choice) -> _Target | None:
         return weights(-1.0)
     if shift(1.0) >= 0:
         return weights(1.0)
-    return weights(float(brentq(shift, -1.0, 1.0, xtol=1e-12, rtol=1e-12, maxiter=_STEPS, disp=False)))
+    return weights(imported("duckanon._methods.intervals.roots:root_of")(shift, _STEPS))

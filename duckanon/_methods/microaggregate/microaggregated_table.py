@@ -10,6 +10,7 @@ import pyarrow as pa
 from duckanon._core.common import progress, threads
 from duckanon._core.common.arguments import generator
 from duckanon._core.common.arrays import Floats, Ints
+from duckanon._core.common.imports import imported
 from duckanon._core.common.parameters import Kept
 from duckanon._core.common.people import label_names, people_in, refuse_too_few
 from duckanon._core.numbers.ends import HIGH
@@ -18,11 +19,10 @@ from duckanon._core.privacy.narrowing import refuse_narrowing
 from duckanon._methods.boxes.nodes import value_order
 from duckanon._methods.boxes.strata import with_strata
 from duckanon._methods.boxes.typed import column_numbers, split_people
-from duckanon._methods.microaggregate.fast import fast
 from duckanon._methods.microaggregate.labels import group_intervals, group_values, typed_values
-from duckanon._methods.microaggregate.mdav import mdav
 
-METHODS = {"mdav": mdav, "fast": fast}
+_METHODS = {name: f"duckanon._methods.microaggregate.{name}:{name}" for name in ("mdav", "fast")}
+"""Loaded when they are called for: only one of them needs scipy."""
 
 
 def microaggregate(
@@ -97,7 +97,8 @@ def grouped(
     done = groups = 0
     for rows in np.split(np.argsort(number, kind="stable"), np.cumsum(sizes)[:-1]):
         with progress.part(done / len(order), (done + len(rows)) / len(order)):
-            within = METHODS[method](points[rows], k, None if people is None else people[order[rows]])
+            whose = None if people is None else people[order[rows]]
+            within: Ints = imported(_METHODS[method])(points[rows], k, whose)
         group[order[rows]] = groups + within
         done, groups = done + len(rows), groups + int(within.max()) + 1
     if people_in(group, people, groups).min() < k:

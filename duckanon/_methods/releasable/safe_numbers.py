@@ -8,9 +8,9 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow.compute as pc
-from scipy.special import ndtri
 
 from duckanon._core.common.arrays import Bools, Floats, Ints, distinct
+from duckanon._core.common.imports import imported
 from duckanon._core.common.people import people_in
 from duckanon._core.encoding.arrow import valid_of
 from duckanon._core.encoding.parts import ColumnParts
@@ -93,7 +93,8 @@ class SafeNumbers:
         is_held = values[np.minimum(index, len(values) - 1)] == asked
         ranks = np.empty(len(places))
         ranks[order] = (ends[index] + ends[np.minimum(index + is_held, len(values))]) / 2
-        return np.asarray(ndtri(np.clip(ranks / count, 0.5 / count, 1 - 0.5 / count)))
+        quantiles = imported("duckanon._core.numbers.normal:normal_quantiles")
+        return np.asarray(quantiles(np.clip(ranks / count, 0.5 / count, 1 - 0.5 / count)))
 
     def _ranks(self) -> tuple[Ints, Ints]:
         """Return the places that there are, and how many rows are below each of them, and in all."""

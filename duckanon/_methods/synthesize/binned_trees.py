@@ -9,8 +9,6 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 
 from duckanon._core.common.arrays import Floats, Ints, Reals
 
-FEWEST_ROWS = 8_000
-"""Rows from which on bins have more people than a usual leaf."""
 _BINS = 250  # of ranks; with those below 0 and at 1, no more than the 255 that the boosting has
 
 

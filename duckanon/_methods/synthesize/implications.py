@@ -21,7 +21,7 @@ from duckanon._core.encoding.offsets import comparable, digits_of, people_at, ro
 from duckanon._core.encoding.parts import ColumnParts, doubles
 from duckanon._methods.synthesize.few_valued import is_usual
 from duckanon._methods.synthesize.implication_rules import AllowedPairs, AllowedRanges, Implications, Ordered, Rows
-from duckanon._methods.synthesize.sequential_trees import counted, person_weights
+from duckanon._methods.synthesize.weighted_counts import counted, person_weights
 
 EXPECTED = 20
 """People, at least, who would break a rule if the two columns had nothing to do with each other: by chance none of them

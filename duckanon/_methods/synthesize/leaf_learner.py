@@ -9,17 +9,11 @@ from typing import NamedTuple
 import numpy as np
 
 from duckanon._core.common.arrays import Floats, Ints
+from duckanon._methods.synthesize.cut_tree import Tree
 from duckanon._methods.synthesize.leaf_draws import leaf_shares
 from duckanon._methods.synthesize.predictors import Predictors
-from duckanon._methods.synthesize.sequential_trees import (
-    Response,
-    Tree,
-    counted,
-    grow_tree,
-    learning_rows,
-    person_weights,
-    summed_up,
-)
+from duckanon._methods.synthesize.sequential_trees import Response, grow_tree, learning_rows
+from duckanon._methods.synthesize.weighted_counts import counted, person_weights, summed_up
 
 
 class Grown(NamedTuple):

@@ -10,7 +10,7 @@ import numpy as np
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Array, Floats, Ints, Reals
-from duckanon._methods.synthesize.sequential_trees import Tree
+from duckanon._methods.synthesize.cut_tree import Tree
 
 NO_NUMBER = -1.0
 """The rank of a row that has no regular number: below all others, so that one split sets it apart."""

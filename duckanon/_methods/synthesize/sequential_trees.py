@@ -8,32 +8,17 @@ import numpy as np
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from duckanon._core.common.arrays import Floats, Ints, Reals, distinct
-from duckanon._core.common.people import NOBODY
-from duckanon._methods.synthesize.binned_trees import FEWEST_ROWS, binned_tree
+from duckanon._core.common.imports import imported
+from duckanon._methods.synthesize.cut_tree import Tree
+from duckanon._methods.synthesize.weighted_counts import counted, summed_up
 
 MOST_LEARNT_FROM = 30_000
 """People from whom the splits of a tree are learnt: more hardly change them. Its leaves hold everybody."""
+FEWEST_BINNED = 8_000
+"""Rows from which on bins have more people than a usual leaf."""
 _SAVED = 3.0  # deviance that a split must save for each parameter: Akaike's criterion asks for 2, BIC for 10
 _LEAST_VARIANCE = 2e-5  # of ranks from 0 to 1, or else a few equal numbers would pay for any split
 _ALMOST = 1e-6  # weights of people are fractions, whose sums are not exact
-
-
-class Tree(NamedTuple):
-    """A tree that is cut back.
-
-    Attributes:
-        fitted: The tree as it was grown, with `apply` (scikit-learn's, or a `BinnedTree`).
-        kept: For each of its nodes the leaf of the tree that is left of it: the node itself or one above.
-        parents: The node above each node; the root is its own.
-    """
-
-    fitted: Any
-    kept: Ints
-    parents: Ints
-
-    def leaves(self, features: Reals) -> Ints:
-        """Return the leaf of each row."""
-        return np.asarray(self.kept[self.fitted.apply(features)])
 
 
 class Response(NamedTuple):
@@ -52,17 +37,6 @@ class Response(NamedTuple):
     def of(self, rows: Ints) -> Response:
         """Return the response of some rows."""
         return Response(self.codes[rows], self.choices, self.numbers[rows])
-
-
-def person_weights(people: Ints | None) -> Floats | None:
-    """Weigh rows such that all rows of a person weigh one together; None where every row is another person.
-
-    The weight of some rows is then at most the number of their people.
-    """
-    if people is None:
-        return None
-    _, place, rows = np.unique(people, return_inverse=True, return_counts=True)
-    return np.where(people == NOBODY, 0.0, 1.0 / rows[place])
 
 
 def learning_rows(rows: int, people: Ints | None, random: np.random.Generator) -> Ints:
@@ -103,9 +77,10 @@ def _fitted(
 ) -> tuple[Any, Ints, Ints]:
     """Return a tree as it has grown, and the nodes below each node, -1 for leaves."""
     is_plain = not response.choices and response.numbers.ndim == 1
-    if is_plain and weights is None and len(features) >= FEWEST_ROWS:
-        made = binned_tree(features, np.asarray(response.numbers, np.float64), leaf)
-        return made, made.left, made.right
+    if is_plain and weights is None and len(features) >= FEWEST_BINNED:
+        binned_tree = imported("duckanon._methods.synthesize.binned_trees:binned_tree")
+        binned = binned_tree(features, np.asarray(response.numbers, np.float64), leaf)
+        return binned, binned.left, binned.right
     options: dict[str, Any] = {"random_state": seed}
     if weights is None:
         options["min_samples_leaf"] = leaf
@@ -114,20 +89,6 @@ def _fitted(
     grown = (DecisionTreeClassifier if response.choices else DecisionTreeRegressor)(**options)
     grown.fit(features, response.codes if response.choices else response.numbers, sample_weight=weights)
     return grown, grown.tree_.children_left, grown.tree_.children_right
-
-
-def summed_up(of_leaves: Floats, parents: Ints) -> Floats:
-    """Add what leaves have to all nodes above them; nodes come after their parents."""
-    sums = of_leaves.copy()
-    for node in range(len(parents) - 1, 0, -1):
-        sums[parents[node]] += sums[node]
-    return sums
-
-
-def counted(groups: Ints, codes: Ints, shape: tuple[int, int], weights: Floats | None) -> Floats:
-    """Count rows, or add up their weights, by group and code."""
-    cells = np.bincount(groups * shape[1] + codes, weights, shape[0] * shape[1])
-    return np.asarray(cells.reshape(shape), np.float64)
 
 
 def _deviances(leaves: Ints, response: Response, weights: Floats | None, parents: Ints) -> tuple[Floats, Floats]:

@@ -7,28 +7,15 @@ table of perturbations, of maximum entropy among those without bias, with a give
 from __future__ import annotations
 
 import functools
-import hashlib
-from collections.abc import Sequence
 
 import numpy as np
 from scipy.optimize import minimize
 
-from duckanon._core.common import progress
 from duckanon._core.common.arrays import Floats, Ints
-
-KEY_BITS = 36
-"""Bits of a person's number: the sum of those of a hundred million people fits into 64."""
+from duckanon._methods.tables.person_keys import KEY_BITS
 
 VARIANCE = 3.0
 """Of the noise of large counts; that of small ones is what the missing counts demand, or more."""
-
-
-def person_keys(hashes: Sequence[int], secret: str) -> Ints:
-    """Return the secret number of each person, from a hash under a key."""
-    progress.check()
-    key = hashlib.sha256(secret.encode()).digest()
-    digests = [hashlib.blake2b(int(one).to_bytes(8, "big"), digest_size=8, key=key).digest() for one in hashes]
-    return np.array([int.from_bytes(digest, "big") >> (64 - KEY_BITS) for digest in digests], dtype=np.int64)
 
 
 def perturbed(people: Ints, keys: Ints, k: int) -> Ints:

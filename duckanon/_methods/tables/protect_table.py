@@ -9,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arrays import Bools, Floats, Ints
-from duckanon._methods.tables.cell_key import perturbed, widest_noise
+from duckanon._core.common.imports import imported
 from duckanon._methods.tables.cells import Cells
 from duckanon._methods.tables.patterns import Before, Pattern, hide_cells, hide_people
 from duckanon._methods.tables.primary import CellRule
-from duckanon._methods.tables.rounding import round_cells
 from duckanon._methods.tables.source import labels_of, locate, read_cells
 
 
@@ -51,8 +50,11 @@ def protect_table(
         raise ValueError(f"k must be at most the number of people in the table; got {k}: no cell could be published.")
     before = _before(cells, previous)
     if method == "cell_key":
-        return _with_other_counts(cells, perturbed(cells.sums.people, cells.sums.entries, k), widest_noise(k))
+        perturbed = imported("duckanon._methods.tables.cell_key:perturbed")
+        widest = imported("duckanon._methods.tables.cell_key:widest_noise")(k)
+        return _with_other_counts(cells, perturbed(cells.sums.people, cells.sums.entries, k), widest)
     if method == "round":
+        round_cells = imported("duckanon._methods.tables.rounding:round_cells")
         rounded = round_cells(cells, k, key or "", None if before is None else _rounded_before(before, k))
         return _with_other_counts(cells, rounded.people, rounded.deviation)
     pattern = hide_cells(cells, rule, protects_zeros=zeros == "protected", before=before)
