@@ -24,6 +24,18 @@ _MOST_CORRELATIONS = 10
 _PARTS = ("classes", "risk", "coarseness", "narrowing", "prediction", "utility")
 
 
+@functools.cache
+def _templates() -> Environment:
+    """Return the templates, which take longer to compile than a page to render."""
+    return Environment(
+        loader=PackageLoader("duckanon.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
 def html(record: Mapping[str, Any], figures: Mapping[str, Sequence[Figure]]) -> str:
     """Write the report of a run.
 
@@ -36,39 +48,36 @@ def html(record: Mapping[str, Any], figures: Mapping[str, Sequence[Figure]]) -> 
         A whole page. Counts of fewer than k people of the original are written as `fewer than k`. Hashes of the
         original, seeds and keys are not written: somebody who knows nearly everything could try values.
     """
-    environment = Environment(
-        loader=PackageLoader("duckanon.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     tables = [_completed(table) for table in record["tables"]]
     record = {"warnings": [], "linked": None, "account": None, **record, "tables": tables}
     page = _Page(record)
     signing = Signing(record, page.number, page.measured)
-    return environment.get_template("report.html.j2").render(
-        record=record,
-        figures={name: [(figure, Markup(figure.svg)) for figure in of] for name, of in figures.items()},
-        number=page.number,
-        counted=page.counted,
-        measured=page.measured,
-        in_words=page.in_words,
-        few_left_out=page.few_left_out,
-        originals=page.originals,
-        broken=page.broken(),
-        caveats=signing.caveats(),
-        signing=signing,
-        noun=_noun,
-        kept=sum(promise["passed"] is True for table in record["tables"] for promise in table.get("promises", [])),
-        k_of=promised_k,
-        new_records=NEW_RECORDS,
-        largest=_largest_differences,
-        role=lambda column: ROLES.get(role_of(column), str(column.get("role", ""))),
-        place=_place,
-        parameters=_parameters,
-        style=Markup(environment.get_template("style.css").render()),
-        words={"measures": MEASURES, "promises": PROMISES, "statistics": STATISTICS},
+    return (
+        _templates()
+        .get_template("report.html.j2")
+        .render(
+            record=record,
+            figures={name: [(figure, Markup(figure.svg)) for figure in of] for name, of in figures.items()},
+            number=page.number,
+            counted=page.counted,
+            measured=page.measured,
+            in_words=page.in_words,
+            few_left_out=page.few_left_out,
+            originals=page.originals,
+            broken=page.broken(),
+            caveats=signing.caveats(),
+            signing=signing,
+            noun=_noun,
+            kept=sum(promise["passed"] is True for table in record["tables"] for promise in table.get("promises", [])),
+            k_of=promised_k,
+            new_records=NEW_RECORDS,
+            largest=_largest_differences,
+            role=lambda column: ROLES.get(role_of(column), str(column.get("role", ""))),
+            place=_place,
+            parameters=_parameters,
+            style=Markup(_templates().get_template("style.css").render()),
+            words={"measures": MEASURES, "promises": PROMISES, "statistics": STATISTICS},
+        )
     )
 
 

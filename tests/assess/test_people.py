@@ -251,6 +251,7 @@ def brute_force(rows: list[tuple], persons: list, columns: int) -> dict[tuple[in
     return found
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("constants", [{}, {"_FEW_CELLS": 0, "_DENSE_DEEPER": 0.0}, {"MAX_KEY": 2**6}])
 def test_the_walk_equals_brute_force(monkeypatch: pytest.MonkeyPatch, constants: dict[str, float]) -> None:
     """All ways through the walk: many rows that are left out as unique, sorted keys, keys too large to pack."""

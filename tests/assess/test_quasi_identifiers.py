@@ -211,6 +211,7 @@ def test_products_of_hashes_sample_a_grid_evenly() -> None:
     assert np.mean(np.array(scores) ** 4) < 4.5  # 3 for a normal distribution
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("most", [0, 30_000])
 @pytest.mark.parametrize("person", ["NULL", "'who'"])
 def test_sampled_and_held_rows_are_exact(

@@ -163,6 +163,7 @@ def test_categories(shared: duckdb.DuckDBPyConnection, words: list[str | None], 
     assert math.isclose(loss(shared, ["x"])["x"]["ncp"], ncp, abs_tol=1e-12)
 
 
+@pytest.mark.rotating
 def test_arx_on_adult(adult: duckdb.DuckDBPyConnection) -> None:
     """Full-domain levels on Adult's complete rows, k = 10: ARX removes 1,484 rows and loses 0.344."""
     levels = {

@@ -221,6 +221,7 @@ def test_a_cut_is_no_value_unless_it_is_shared(pair: list[float], is_whole: bool
 NUMBER = st.one_of(st.floats(-1e9, 1e9), st.integers(-300, 300).map(float), st.floats(0, 1e-6), st.floats(1e14, 1e18))
 
 
+@pytest.mark.rotating
 @cheap
 @given(st.lists(st.tuples(NUMBER, NUMBER, st.booleans()), min_size=1, max_size=20), st.booleans())
 def test_many_cuts_are_those_of_each_pair(pairs: list[tuple[float, float, bool]], is_whole: bool) -> None:

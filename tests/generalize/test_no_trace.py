@@ -175,7 +175,7 @@ def check(seeds: Sequence[int]) -> None:
 
 @pytest.mark.usefixtures("short_search")
 def test_nobody_leaves_a_trace() -> None:
-    check(range(60))
+    check(range(30))
 
 
 @pytest.mark.thorough

@@ -57,6 +57,7 @@ def codes(size: int) -> pa.ChunkedArray:
     return pa.chunked_array([pa.array(["".join(f"{digit:x}" for digit in code) for code in digits.tolist()])])
 
 
+@pytest.mark.rotating
 def test_long_codes_take_no_node_for_every_length() -> None:
     """All prefixes of 20,000 codes of 32 characters would be 600,000 nodes."""
     column = codes(20_000)

@@ -7,7 +7,6 @@ import sys
 import duckdb
 import pytest
 
-import duckanon
 from duckanon.job import plans
 
 KEEP = ["odd name", "z"]
@@ -22,8 +21,7 @@ VISITS = """
 
 
 @pytest.fixture
-def con() -> duckdb.DuckDBPyConnection:
-    con = duckanon.connect()
+def con(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     con.execute(VISITS).fetchall()
     con.execute("CREATE TABLE plan AS FROM anon.plan('original', ['visit', 'sex', 'age'], 5)").fetchall()
     return con

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import duckanon
 from duckanon import large
 from duckanon._methods.recode.coding import Coding, NumberCoding
 from duckanon._methods.recode.encode import encoded, encoded_values
@@ -45,7 +44,7 @@ def _classes(path: Path, cols: list[str] = COLS) -> list[tuple[object, ...]]:
 
 @pytest.mark.rotating
 def test_frequent_rows_are_set_apart_and_nothing_is_lost_by_that(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, con: duckdb.DuckDBPyConnection
 ) -> None:
     """What is left to be searched is one part: the classes are those of the release in memory."""
     monkeypatch.setattr(workspace, "budget", lambda memory: Budget(300 * 10**6, 500_000))
@@ -54,7 +53,6 @@ def test_frequent_rows_are_set_apart_and_nothing_is_lost_by_that(
     made = large.recode(table, target, COLS, K, effort="quick", keep=["number"], narrowing=["number"])
     assert made.parts > 2
     assert made.smallest_class >= K
-    con = duckanon.connect()
     con.register("given", table)
     con.execute("CREATE TABLE people AS FROM given").fetchall()
     con.execute(f"COPY (FROM anon.recode('people', {COLS}, {K}, effort := 'quick')) TO '{whole}'").fetchall()

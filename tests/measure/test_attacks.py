@@ -127,6 +127,7 @@ def test_matching_group_means() -> None:
     assert got["distance_auc"] == pytest.approx(0.5, abs=1e-9)
 
 
+@pytest.mark.rotating
 @cheap
 @given(seed=SEEDS, rows=st.integers(2, 30))
 def test_auc(seed: int, rows: int) -> None:
@@ -202,6 +203,7 @@ def people(random: np.random.Generator, rows: int) -> np.ndarray:
     return np.hstack([few_values(random, rows, 3), numbers, kinds, gap])
 
 
+@pytest.mark.rotating
 @given(
     seed=SEEDS, rows=st.integers(2, 25), released_rows=st.integers(1, 40), tolerance=st.sampled_from([0.0, 0.05, 0.3])
 )

@@ -52,13 +52,13 @@ def test_a_refusal_says_nothing_of_a_key_but_its_length(shared: duckdb.DuckDBPyC
 
 
 @pytest.mark.rotating
-def test_a_time_zone_changes_no_pseudonym_and_no_interval(own_con: duckdb.DuckDBPyConnection) -> None:
+def test_a_time_zone_changes_no_pseudonym_and_no_interval(con: duckdb.DuckDBPyConnection) -> None:
     """Written as text, a moment was another one in every zone; a day of summer time's end has 25 hours."""
     results = set()
     for zone in ("UTC", "America/New_York", "Asia/Kathmandu"):
-        own_con.execute(f"SET TimeZone = '{zone}'").fetchall()
+        con.execute(f"SET TimeZone = '{zone}'").fetchall()
         results.add(
-            own_con.execute(
+            con.execute(
                 """SELECT anon.pseudonym(moment, $1), epoch_us(anon.shift_date(moment, 'anna', $1)) - epoch_us(moment)
                    FROM (SELECT TIMESTAMPTZ '2024-07-01 00:30:00+00' AS moment)""",
                 [KEY],

@@ -151,6 +151,7 @@ def test_least_deviation(seed):
     assert least_deviation(wide, np.eye(3)) == 0
 
 
+@pytest.mark.rotating
 def test_exact_data_gives_points():
     x = np.random.default_rng(1).normal(size=(40, 3))
     truth = coefficients(x, np.ones(40))

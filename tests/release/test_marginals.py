@@ -291,6 +291,7 @@ def test_a_value_of_one_visitor_is_not_released(con: Connection) -> None:
     assert reasons > 0 < weights
 
 
+@pytest.mark.rotating
 def test_adult_keeps_its_distributions(adult: Connection) -> None:
     columns = ["age", "fnlwgt", "capital_gain", "capital_loss", "hours_per_week"]
     drawn = adult.execute(f"FROM anon.copula_synthesize('adult', {columns}, seed := 1)").fetchnumpy()

@@ -72,6 +72,7 @@ def test_same_groups_as_one_at_a_time(matrix: np.ndarray, k: int) -> None:
         assert partition(rhs(matrix, k)) == recursive_rhs(matrix, list(range(len(matrix))), k)
 
 
+@pytest.mark.rotating
 def test_same_groups_in_a_larger_table() -> None:
     points = np.random.default_rng(1).normal(size=(3001, 6)) * [3, 2, 2, 1, 1, 0.5]
     assert partition(halved(points, 4)) == recursive(points, list(range(3001)), 4)
@@ -149,6 +150,7 @@ def dependent(rows: int) -> np.ndarray:
     return np.column_stack((matrix, np.where(np.arange(3) == group[:, np.newaxis], 1.0, -1.0), np.full(rows, 2.0)))
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("correlated", [True, False])
 @pytest.mark.parametrize("fraction", [0.1, 1.5])
 def test_noise_keeps_moments_in_expectation(correlated: bool, fraction: float) -> None:

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-import duckanon
 from duckanon._core.common.diversity import DiversityRule
 from duckanon._methods.recode.classes import find_classes
 from duckanon._methods.recode.column_joins import joins_of
@@ -253,18 +252,17 @@ ADULT = ["age", "education", "marital_status", "native_country", "occupation", "
 
 
 @pytest.fixture(scope="module")
-def complete_adult() -> duckdb.DuckDBPyConnection:
-    con = duckanon.connect()
-    con.execute(
+def complete_adult(shared: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    shared.execute(
         f"CREATE TABLE t AS FROM read_csv('{data_file('adult.csv')}') "
         "WHERE '?' NOT IN (workclass, occupation, native_country)"
     ).fetchall()
     for name in ADULT[1:]:
         path = data_file(f"adult_hierarchies/adult_hierarchy_{name.replace('_', '-')}.csv")
-        con.execute(
+        shared.execute(
             f"CREATE TABLE tree_{name} AS FROM read_csv('{path}', delim = ';', header = false, all_varchar = true)"
         ).fetchall()
-    return con
+    return shared
 
 
 def _adult_penalty(con: duckdb.DuckDBPyConnection, k: int, options: str, has_trees: bool) -> float:

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import duckanon
 from duckanon._core.common.sets import set_label, set_members
 from duckanon._measure.coarse.coarse_columns import with_sets
 from tests.profiles import cheap
@@ -62,8 +61,7 @@ def test_sets_of_any_texts_are_read_back(values: list[list[str | None]]) -> None
     assert table.column("x").to_pylist() == labels
 
 
-def test_sql_writes_and_reads_the_same_sets() -> None:
-    con = duckanon.connect()
+def test_sql_writes_and_reads_the_same_sets(con: duckdb.DuckDBPyConnection) -> None:
     hard = ["a", "a, b", "{a, b}", "*", "NULL", None, "", '"', '"a"', 'a", "b', "}", ", ", ",", "other", " a ", "a\n"]
     values = [[one] for one in hard] + [[one, other] for one in hard for other in hard if one != other]
     source = pa.table({"members": pa.array(values, pa.list_(pa.string()))})
@@ -78,9 +76,8 @@ def test_sql_writes_and_reads_the_same_sets() -> None:
         assert read == members
 
 
-def test_measures_tell_a_value_with_a_comma_from_a_set() -> None:
+def test_measures_tell_a_value_with_a_comma_from_a_set(con: duckdb.DuckDBPyConnection) -> None:
     """A class of {'a, b', c} names two values and not three: no original 'a' is in it."""
-    con = duckanon.connect()
     con.execute(
         """CREATE TABLE t AS SELECT ['a, b', 'c', 'a', 'b'][1 + i // 3] AS v FROM range(12) AS r(i);
         CREATE TABLE o AS SELECT ['{"a, b", c}', '{a, b}'][1 + i // 6] AS v FROM range(12) AS r(i)"""

@@ -347,9 +347,8 @@ def test_an_unusual_person_is_found_in_copies_and_hardly_in_new_people() -> None
 
 
 @pytest.mark.rotating
-def test_a_parent_and_its_children_joined_and_split() -> None:
+def test_a_parent_and_its_children_joined_and_split(con: duckdb.DuckDBPyConnection) -> None:
     """Every child has a parent, parents without children stay as many, and children go with their parents."""
-    con = duckanon.connect(":memory:")
     con.execute(
         """CREATE TABLE patients AS
            SELECT 1000 + i AS id, CASE WHEN hash(i) // 64 % 2 = 0 THEN 'F' ELSE 'M' END AS sex,

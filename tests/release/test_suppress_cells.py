@@ -100,6 +100,7 @@ def survey() -> pa.Table:
     return pa.table({name: [int(row[name]) for row in rows] for name in KEYS})
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("k", "sdcmicro"), [(3, 293), (5, 500)])
 def test_fewer_cells_than_sdcmicro(con: Connection, k: int, sdcmicro: int) -> None:
     con.register("survey", survey())

@@ -160,6 +160,7 @@ def test_leaves_hold_so_many_people_where_people_have_several_rows() -> None:
     assert all(len(set(people[leaves == leaf])) >= 25 for leaf in set(leaves))
 
 
+@pytest.mark.rotating
 def test_trees_of_many_people_tell_as_much_in_bins() -> None:
     """Leaves hold enough people, and explain other people's numbers as those of scikit-learn's tree do."""
     random = np.random.default_rng(7)
@@ -372,6 +373,7 @@ def test_sums_hold_in_small_tables_of_numbers_that_few_share(rows: int) -> None:
     assert not few_hold(table, new, 3)
 
 
+@pytest.mark.rotating
 def test_generated_surveys_are_hardly_told_from_other_people() -> None:
     for make in (income_survey, social_survey):
         both = make(3000, 1)

@@ -207,6 +207,7 @@ def test_sdcmicro_row_by_row(con: duckdb.DuckDBPyConnection) -> None:
         assert max(differences) < 1e-9, differences
 
 
+@pytest.mark.rotating
 def test_sdcmicro_null_that_matches_anything(con: duckdb.DuckDBPyConnection) -> None:
     """alpha 0 and 1 equal sdcMicro; in between it has risk 0 where we have the integral."""
     path = data_file("risk/testdata_na.csv")
