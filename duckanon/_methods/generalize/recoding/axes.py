@@ -117,13 +117,10 @@ class Axis(ABC):
         if not candidates:
             none = np.empty(0, dtype=np.int64)
             return Moves(np.empty(0), np.empty(0), none, none, none)
-
-        def joined(field: int) -> Array:
-            of_parts = ((part[field], len(part[0])) for part in candidates)
-            parts = [np.full(moves, own) if isinstance(own, int) else own for own, moves in of_parts]
-            return parts[0] if len(parts) == 1 else np.concatenate(parts)  # without a copy where there is one
-
-        loss, suppressed, kind, removed, added = map(joined, range(5))
+        parts = [
+            [np.full(len(part[0]), own) if isinstance(own, int) else own for own in part] for part in candidates
+        ]
+        loss, suppressed, kind, removed, added = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts))
         return Moves(loss + view.base, suppressed, kind, removed, added)
 
     def apply(self, state: State, kind: int, removed: int, added: int) -> State:
@@ -172,7 +169,7 @@ class OrderedAxis(Axis):
     def _groups(self, state: tuple[int, ...]) -> tuple[Ints, Floats]:
         starts = np.array(state, dtype=np.int64)
         lengths = run_lengths(starts, self.n_atoms)
-        return np.repeat(np.arange(len(starts)), lengths), self.high[starts + lengths - 1] - self.low[starts]
+        return np.arange(len(starts)).repeat(lengths), self.high[starts + lengths - 1] - self.low[starts]
 
     def _closed(self, state: tuple[int, ...], is_released: Bools, group: Ints, losses: Floats) -> Closed:
         """Let runs of which no row is released join a neighbour, so that no end tells where they were."""

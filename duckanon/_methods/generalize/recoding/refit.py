@@ -63,17 +63,18 @@ def _ordered(axis: OrderedAxis, view: Slice) -> Refit:
     cost, small = _runs(axis, view)
 
     def best(price: float) -> tuple[int, ...]:
-        value = cost + price * small
+        value = np.ascontiguousarray((cost + price * small).T)  # by the last atom, then by the first
         total = np.zeros(axis.n_atoms + 1)
-        start = np.zeros(axis.n_atoms + 1, np.int64)
+        start = [0] * (axis.n_atoms + 1)
         progress.check()
         for end in range(1, axis.n_atoms + 1):
-            ending_here = total[:end] + value[:end, end - 1]
-            start[end] = np.argmin(ending_here)
-            total[end] = ending_here[start[end]]
+            ending_here = value[end - 1, :end]
+            ending_here += total[:end]
+            start[end] = first = int(ending_here.argmin())
+            total[end] = ending_here[first]
         starts, end = [], axis.n_atoms
         while end:
-            end = int(start[end])
+            end = start[end]
             starts.append(end)
         return tuple(starts[::-1])
 
