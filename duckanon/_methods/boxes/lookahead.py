@@ -79,7 +79,9 @@ class Lookahead:
         self.largest = float(self.scales.max())
         # What a side of so many records costs, as a multiple of what each of them would cost in one box.
         leaves = np.maximum(np.arange((_FEW + 1) * k + 1) // k, 1)
-        self.factors = np.where(np.arange(len(leaves)) < k, 0.0, leaves ** (-1.0 / points.shaping)) * np.arange(len(leaves))
+        self.factors = np.where(np.arange(len(leaves)) < k, 0.0, leaves ** (-1.0 / points.shaping)) * np.arange(
+            len(leaves)
+        )
         self.shares = np.tile(self.scales / self.largest, 2).astype(np.float32)
 
     def boxes(self, nodes: Nodes, report: Callable[[float], None]) -> tuple[Leaves, Floats]:

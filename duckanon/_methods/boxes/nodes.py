@@ -194,10 +194,9 @@ def _sides(nodes: Nodes, column: Ints, cuts: Ints, lengths: Ints, records: int) 
 
 def _ranges(starts: Ints, lengths: Ints) -> Ints:
     """Return the numbers start, start + 1, ... of several ranges, one after the other."""
-    ends = lengths.cumsum()
-    numbers: Ints = (starts - (ends - lengths)).repeat(lengths)
-    numbers += np.arange(len(numbers))
-    return numbers
+    before = lengths.cumsum() - lengths
+    firsts: Ints = (starts - before).repeat(lengths)
+    return firsts + np.arange(len(firsts), dtype=np.int64)
 
 
 def midway(below: Floats | np.float64, above: Floats | np.float64) -> Floats:

@@ -117,10 +117,13 @@ class Axis(ABC):
         if not candidates:
             none = np.empty(0, dtype=np.int64)
             return Moves(np.empty(0), np.empty(0), none, none, none)
-        parts = [
-            [np.full(len(part[0]), own) if isinstance(own, int) else own for own in part] for part in candidates
-        ]
-        loss, suppressed, kind, removed, added = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts))
+
+        def joined(field: int) -> Array:
+            of_parts = ((part[field], len(part[0])) for part in candidates)
+            parts = [np.full(moves, own) if isinstance(own, int) else own for own, moves in of_parts]
+            return parts[0] if len(parts) == 1 else np.concatenate(parts)  # without a copy where there is one
+
+        loss, suppressed, kind, removed, added = map(joined, range(5))
         return Moves(loss + view.base, suppressed, kind, removed, added)
 
     def apply(self, state: State, kind: int, removed: int, added: int) -> State:
@@ -208,7 +211,10 @@ class OrderedAxis(Axis):
         begin = is_begin.ravel().nonzero()[0]
         size = run_lengths(begin, is_begin.size)
         begin %= self.n_atoms
-        first, last = begin.repeat(size).reshape(is_begin.shape), (begin + size - 1).repeat(size).reshape(is_begin.shape)
+        first, last = (
+            begin.repeat(size).reshape(is_begin.shape),
+            (begin + size - 1).repeat(size).reshape(is_begin.shape),
+        )
         left_small, left_price, right_small, right_price = view.prefixes(first, last)
         rows, sizes, atoms = view.marginal.cumsum(), view.marginal_size.cumsum(), np.arange(self.n_atoms)
         following = np.minimum(atoms + 1, last)
