@@ -10,11 +10,13 @@ from statistics import NormalDist
 import numpy as np
 
 from duckanon._core.common.arrays import Bools, Ints, Matrix
+from duckanon._core.common.imports import imported
 from duckanon._core.privacy.neighbours import nearest, pairs_within
 
 ISOLATED = 0.05  # of the originals, the farthest from all others
 _FEW = 30  # events up to which the normal distribution is no stand-in
 _AT_A_TIME = 128  # numbers of failures to begin with, mostly all that there are to look at
+_RARE = 1e-4  # a chance below which there would be millions of them, the first of which a double cannot hold
 
 
 @dataclass(frozen=True)
@@ -57,20 +59,23 @@ def rate(
 def most_failures(confidence: float, successes: float, chance: float) -> int:
     """Return the quantile of a negative binomial distribution, as `scipy.stats.nbinom.ppf` does.
 
-    Its probabilities are summed up: importing scipy takes longer than the whole check of a small table.
+    Where it is small its probabilities are summed up: importing scipy takes longer than the whole check of a small
+    table.
 
     Examples:
         >>> most_failures(0.99, 3.5, 0.4)
         16
     """
+    if chance < _RARE:
+        return int(imported("duckanon._core.privacy.negative_binomial:quantile")(confidence, successes, chance))
     probability, total, first = chance**successes, 0.0, 0  # of no failures; that of each number more is a ratio of it
     while True:
         failures = np.arange(first, 2 * first + _AT_A_TIME)
         ratios = (failures + successes) / (failures + 1) * (1 - chance)
         chances = probability * np.cumprod(np.append(1.0, ratios))
         sums = total + np.cumsum(chances[:-1])
-        if sums[-1] >= confidence:
-            return first + int(np.searchsorted(sums, confidence))
+        if sums[-1] >= confidence or not chances[-1]:  # rounding may leave the sum of all just below 1
+            return first + int(np.searchsorted(sums, min(confidence, sums[-1])))
         probability, total, first = float(chances[-1]), float(sums[-1]), int(failures[-1]) + 1
 
 

@@ -77,6 +77,11 @@ class Lookahead:
             [s * (weight if isinstance(weight, float) else 1.0) for s, weight in zip(span, points.weights, strict=True)]
         )
         self.largest = float(self.scales.max())
+        # What a side of so many records costs, as a multiple of what each of them would cost in one box.
+        leaves = np.maximum(np.arange((_FEW + 1) * k + 1) // k, 1)
+        self.factors = np.where(np.arange(len(leaves)) < k, 0.0, leaves ** (-1.0 / points.shaping)) * np.arange(
+            len(leaves)
+        )
         self.shares = np.tile(self.scales / self.largest, 2).astype(np.float32)
 
     def boxes(self, nodes: Nodes, report: Callable[[float], None]) -> tuple[Leaves, Floats]:
@@ -122,12 +127,13 @@ class Lookahead:
     def _best_ahead(self, nodes: Nodes, tries: Sequence[int]) -> tuple[Ints, Ints, Floats]:
         """Return the column and the place of each node's best cut, and what it leaves in the end."""
         found = self._best_cuts(nodes, tries[0] if tries else 1)
+        if not tries:
+            return found.columns[:, 0], found.cuts[:, 0], found.scores[:, 0]
         scores = found.scores.copy()
-        if tries:  # of two boxes the cost is known
-            for turn in range(scores.shape[1]):
-                is_tried = (nodes.sizes >= 3 * self.k) & np.isfinite(found.scores[:, turn])
-                if is_tried.any():
-                    scores[is_tried, turn] = self._after(nodes.keep(is_tried), found, is_tried, turn, tries[1:])
+        can_try = (nodes.sizes >= 3 * self.k)[:, None] & np.isfinite(found.scores)  # of two boxes the cost is known
+        for turn, is_tried in enumerate(can_try.T):
+            if is_tried.any():
+                scores[is_tried, turn] = self._after(nodes.keep(is_tried), found, is_tried, turn, tries[1:])
         best = scores.argmin(axis=1), np.arange(len(scores))
         return found.columns[best[::-1]], found.cuts[best[::-1]], scores[best[::-1]]
 
@@ -135,9 +141,7 @@ class Lookahead:
         """Return what nodes are expected to cost after one of the cuts that were found."""
         nodes = nodes._replace(roots=np.arange(len(nodes.sizes)))
         sides = split(self.points, nodes, found.columns[is_tried, turn], nodes.starts + found.cuts[is_tried, turn])
-        costs = np.zeros(len(nodes.sizes))
-        np.add.at(costs, sides.roots, self._expected(sides, tries))
-        return costs
+        return np.asarray(np.bincount(sides.roots, self._expected(sides, tries)), np.float64)
 
     def _expected(self, nodes: Nodes, tries: Sequence[int]) -> Floats:
         """Return what nodes are expected to cost after their best cuts."""
@@ -161,7 +165,7 @@ class Lookahead:
             cuts = self._cuts_at_shares(nodes.keep(is_large), rooms[:, :, is_large], most)
             for into, made in zip(found, cuts, strict=True):
                 into[is_large] = made
-        small = np.flatnonzero(~is_large)
+        small = (~is_large).nonzero()[0]
         for chosen in _alike(nodes.sizes[small]):
             rows = small[chosen]
             for into, made in zip(found, self._cuts_anywhere(nodes, rows, rooms[:, :, rows], most), strict=True):
@@ -171,9 +175,11 @@ class Lookahead:
     def _rooms(self, nodes: Nodes) -> Ints:
         """Return how many records a cut may put on the left side at least and at most; columns by ends by nodes."""
         pairs, shaping = node_people(self.points, nodes), self.points.shaping
-        orders = nodes.orders[: 1 if pairs is None else shaping]  # of records there is the same room in all columns
-        rooms = np.stack([cut_room(nodes, order, pairs, self.k) for order in orders]) - nodes.starts
-        return np.broadcast_to(rooms, (shaping, *rooms.shape[1:]))
+        if pairs is not None:
+            return np.stack([cut_room(nodes, order, pairs, self.k) for order in nodes.orders[:shaping]]) - nodes.starts
+        rooms = np.empty((shaping, 2, len(nodes.sizes)), np.int64)  # of records it is the same in all columns
+        rooms[:, 0], rooms[:, 1] = self.k, nodes.sizes - self.k
+        return rooms
 
     def _cuts_at_shares(self, nodes: Nodes, rooms: Ints, most: int) -> _Cuts:
         """Compare cuts of large nodes at some places."""
@@ -231,9 +237,7 @@ class Lookahead:
         places = nodes.starts[chosen] + np.minimum(np.arange(length)[:, None], sizes - 1)
         left = np.arange(k, length - k + 1)[:, None]
         right = sizes - left
-        narrower = np.zeros(length + 1)
-        narrower[k:] = (np.arange(k, length + 1) // k) ** (-1.0 / n)
-        factors = narrower[left] * left, narrower[np.maximum(right, 0)] * right
+        factors = self.factors.take(left), self.factors.take(right, mode="clip")
         inside = slice(k - 1, length - k)
         width = len(left) if most == 1 else max(k, -(-len(left) // _GROUPS))
         groups = -(-len(left) // width)
@@ -252,8 +256,9 @@ class Lookahead:
             at[column], best[column] = grouped.argmin(axis=1), grouped.min(axis=1)
         at += k + width * np.arange(groups)[:, None]
         promised, at = best.reshape(-1, len(chosen)), at.reshape(-1, len(chosen))
-        order = promised.argmin(axis=0)[None] if most == 1 else np.argsort(promised, axis=0, kind="stable")[:most]
-        return order // groups, np.take_along_axis(at, order, axis=0), np.take_along_axis(promised, order, axis=0) / 2
+        order = promised.argmin(axis=0)[None] if most == 1 else promised.argsort(axis=0, kind="stable")[:most]
+        place = order * len(chosen) + np.arange(len(chosen))
+        return order // groups, at.take(place), promised.take(place) / 2
 
     def _running_costs(self, records: Ints, ends: _Ends, sizes: Ints, is_backward: bool) -> Floats:
         """Return what a record costs in a box of the first one, the first two, and so on; records by nodes."""
@@ -286,13 +291,13 @@ def _running_maxima(ends: _Ends) -> _Ends:
 
 def _alike(sizes: Ints) -> Iterator[Ints]:
     """Return nodes in lists of nearly the same size, as shorter ones are filled up to the longest."""
-    order = np.argsort(sizes, kind="stable")
+    order = sizes.argsort(kind="stable")
     ordered = sizes[order]
-    before = np.cumsum(ordered) - ordered
+    before = ordered.cumsum() - ordered
     begin = 0
     while begin < len(order):
-        similar = int(np.searchsorted(ordered, ordered[begin] * 4 // 3, side="right"))
-        few = int(np.searchsorted(before, before[begin] + _ROOM, side="right"))
+        similar = int(ordered.searchsorted(ordered[begin] * 4 // 3, side="right"))
+        few = int(before.searchsorted(before[begin] + _ROOM, side="right"))
         most = begin + max(1, _CELLS // int(ordered[begin]))
         end = max(begin + 1, min(max(similar, few), most))
         yield order[begin:end]

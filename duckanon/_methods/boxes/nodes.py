@@ -58,14 +58,14 @@ class Nodes(NamedTuple):
     @property
     def starts(self) -> Ints:
         """The places at which the records of each node begin."""
-        starts: Ints = np.cumsum(self.sizes) - self.sizes
+        starts: Ints = self.sizes.cumsum() - self.sizes
         return starts
 
     def keep(self, chosen: Bools) -> Nodes:
         """Return the chosen nodes."""
         if chosen.all():
             return self
-        records = np.repeat(chosen, self.sizes)
+        records = chosen.repeat(self.sizes)
         orders = [order.compress(records) for order in self.orders]
         return Nodes(orders, self.sizes[chosen], self.roots[chosen], self.lower[chosen], self.upper[chosen])
 
@@ -154,44 +154,49 @@ def split(points: Points, nodes: Nodes, column: Ints, cuts: Ints, final: bool = 
     `cuts` says where in the order of the column that is cut the right part begins; a cut at the end of the node leaves
     the node as it is. If the parts are `final`, they are boxes, for which the order of one column is enough.
     """
-    right = _sides(nodes, column, cuts, len(points.values[0]))
+    starts = nodes.starts
+    right = _sides(nodes, column, cuts, starts + nodes.sizes - cuts, len(points.values[0]))
     orders: list[Ints] = []
     for order in nodes.orders[:1] if final else nodes.orders:
         goes_right = right.take(order)
         # Compress is several times faster than indexing with a mask that has no pattern.
         orders.append(np.concatenate([order.compress(~goes_right), order.compress(goes_right)]))
-    left_sizes = cuts - nodes.starts
+    left_sizes = cuts - starts
     cut = left_sizes < nodes.sizes
-    numbers = np.concatenate([np.arange(len(cuts)), np.flatnonzero(cut)])
-    lower, upper = nodes.lower[numbers], nodes.upper[numbers]
-    right_number = len(cuts) + np.cumsum(cut) - 1
+    numbers = np.concatenate([np.arange(len(cuts)), cut.nonzero()[0]])
+    lower, upper = nodes.lower.take(numbers, axis=0), nodes.upper.take(numbers, axis=0)
+    right_number = cut.cumsum() + (len(cuts) - 1)
     for j in range(points.shaping):
-        of_column = np.flatnonzero(cut & (column == j))
+        of_column = (cut & (column == j)).nonzero()[0]
+        if not len(of_column):
+            continue
         at = cuts[of_column]
         lower_ends, upper_ends = points.ends(j)
         middle = midway(upper_ends[nodes.orders[j][at - 1]], lower_ends[nodes.orders[j][at]])
         upper[of_column, j] = middle
         lower[right_number[of_column], j] = middle
     sizes = np.concatenate([left_sizes, (nodes.sizes - left_sizes)[cut]])
-    return Nodes(orders, sizes, nodes.roots[numbers], lower, upper)
+    return Nodes(orders, sizes, nodes.roots.take(numbers), lower, upper)
 
 
-def _sides(nodes: Nodes, column: Ints, cuts: Ints, records: int) -> Bools:
-    """Tell for every record whether it lies right of its node's cut (False for records of no node)."""
+def _sides(nodes: Nodes, column: Ints, cuts: Ints, lengths: Ints, records: int) -> Bools:
+    """Tell for every record whether it lies right of its node's cut (False for records of no node).
+
+    The right sides have so many records as `lengths` says.
+    """
     right = np.zeros(records, dtype=np.bool_)
-    lengths = nodes.starts + nodes.sizes - cuts
     for j, order in enumerate(nodes.orders):
-        of_column = np.flatnonzero(column == j)
+        of_column = (column == j).nonzero()[0]
         if len(of_column):
-            right[order[_ranges(cuts[of_column], lengths[of_column])]] = True
+            right[order.take(_ranges(cuts.take(of_column), lengths.take(of_column)))] = True
     return right
 
 
 def _ranges(starts: Ints, lengths: Ints) -> Ints:
     """Return the numbers start, start + 1, ... of several ranges, one after the other."""
-    before = np.cumsum(lengths) - lengths
-    numbers: Ints = np.repeat(starts - before, lengths) + np.arange(int(lengths.sum()), dtype=np.int64)
-    return numbers
+    before = lengths.cumsum() - lengths
+    firsts: Ints = (starts - before).repeat(lengths)
+    return firsts + np.arange(len(firsts), dtype=np.int64)
 
 
 def midway(below: Floats | np.float64, above: Floats | np.float64) -> Floats:

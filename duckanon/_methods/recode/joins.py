@@ -120,6 +120,12 @@ class RangeJoin(Join):
         """Return the states of classes after a row has joined each."""
         return np.minimum(states[0], values[0]), np.maximum(states[1], values[1])
 
+    def joined_losses(self, states: State, values: State) -> Array:
+        """Return what classes lose after a row has joined each."""
+        width: Array = np.maximum(states[1], values[1])
+        width -= np.minimum(states[0], values[0])
+        return width if self._most is None else np.minimum(width, self._most, out=width)
+
     def losses(self, states: State) -> Array:
         """Return what classes lose."""
         width = np.subtract(states[1], states[0])

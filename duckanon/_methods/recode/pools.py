@@ -25,7 +25,7 @@ def nearest_groups(joins: Joins, rows: Ints, is_row: Bools, size: int, generator
     while growth.begin(size):
         for _ in range(1, size):
             growth.take(growth.scores())
-        growth.end(size)
+        growth.label()
     return growth.labels
 
 
@@ -45,6 +45,7 @@ def exchanged(joins: Joins, pools: Pools, generator: np.random.Generator) -> Gro
         assert growth.kinds_seen is not None
         is_full = (growth.kinds_seen >= wanted)[pool, sensitive]
         growth.take(np.where(is_full, NEVER, growth.scores()), sizes > step)
+    growth.label()
     labels = np.where(growth.labels == 0, 0, np.where(pools.is_row, 1, -1))
     losses = sum((labels == label).sum(axis=0) * _set_losses(joins, pools.rows, labels == label) for label in (0, 1))
     return Grown(labels, np.asarray(losses, np.float64))

@@ -172,7 +172,7 @@ class OrderedAxis(Axis):
     def _groups(self, state: tuple[int, ...]) -> tuple[Ints, Floats]:
         starts = np.array(state, dtype=np.int64)
         lengths = run_lengths(starts, self.n_atoms)
-        return np.repeat(np.arange(len(starts)), lengths), self.high[starts + lengths - 1] - self.low[starts]
+        return np.arange(len(starts)).repeat(lengths), self.high[starts + lengths - 1] - self.low[starts]
 
     def _closed(self, state: tuple[int, ...], is_released: Bools, group: Ints, losses: Floats) -> Closed:
         """Let runs of which no row is released join a neighbour, so that no end tells where they were."""
@@ -204,43 +204,37 @@ class OrderedAxis(Axis):
         run, loss = self._groups(state)
         run_small, run_price = view.groups(run, len(starts))
         run_cost = view.cost(loss, np.bincount(run, view.marginal, len(starts)), run_small, run_price)
-        rows, sizes = np.cumsum(view.marginal), np.cumsum(view.marginal_size)
-        atoms = np.arange(self.n_atoms)
-        candidates: list[Candidates] = []
         # Splits look at single runs; merges and moved boundaries at pairs, first 0-1, 2-3, ... then 1-2, 3-4, ...
-        for merge, shift in ((False, 0), (True, 0), (True, 1)):
-            of_run = (np.arange(len(starts)) + shift) // 2 if merge else np.arange(len(starts))
-            if merge and len(starts) < 2 + shift:
-                continue
-            segment = of_run[run]
-            begin = run_starts(segment)
-            size = run_lengths(begin, self.n_atoms)
-            first = np.repeat(begin, size)
-            last = np.repeat(begin + size - 1, size)
-            left_small, left_price, right_small, right_price = view.prefixes(segment)
-            before = rows[first] - view.marginal[first]
-            following = np.minimum(atoms + 1, last)
-            right_loss = self.high[last] - self.low[following]
-            cost = view.cost(self.high - self.low[first], rows - before, left_small, left_price)
-            cost += view.cost(right_loss, rows[last] - rows, right_small, right_price)
-            small = left_small + right_small
-            others_cost = run_cost.sum() - np.bincount(of_run, run_cost)[segment]
-            others_small = run_small.sum() - np.bincount(of_run, run_small)[segment]
-            removed = np.full(self.n_atoms, -1)
-            if merge:
-                # The boundary inside the pair: the start of the run that ends it, if the pair has two runs.
-                inner = starts[run[last]]
-                removed = np.where(inner > first, inner, -1)
-                keep = (removed >= 0) & (atoms + 1 != removed)
-            else:
-                keep = atoms < last
-            added = np.where(atoms < last, atoms + 1, -1)
-            # A run with too few people would be suppressed as a whole, and told of nobody.
-            size_before = sizes[first] - view.marginal_size[first]
-            keep &= (added < 0) | ((sizes - size_before >= view.k) & (sizes[last] - sizes >= view.k))
-            total_cost, total_small = others_cost + cost, others_small + small
-            candidates.append((total_cost[keep], total_small[keep], EDIT, removed[keep], added[keep]))
-        return candidates
+        cuts = min(len(starts), 3)
+        is_begin = np.zeros((cuts, self.n_atoms), bool)
+        is_begin[:, 0] = is_begin[0, starts] = is_begin[1:2, starts[::2]] = is_begin[2:, starts[1::2]] = True
+        begin = is_begin.ravel().nonzero()[0]
+        size = run_lengths(begin, is_begin.size)
+        begin %= self.n_atoms
+        first, last = (
+            begin.repeat(size).reshape(is_begin.shape),
+            (begin + size - 1).repeat(size).reshape(is_begin.shape),
+        )
+        left_small, left_price, right_small, right_price = view.prefixes(first, last)
+        rows, sizes, atoms = view.marginal.cumsum(), view.marginal_size.cumsum(), np.arange(self.n_atoms)
+        following = np.minimum(atoms + 1, last)
+        rows_before, size_before = rows - view.marginal, sizes - view.marginal_size
+        cost = view.cost(self.high - self.low[first], rows - rows_before[first], left_small, left_price)
+        cost += view.cost(self.high[last] - self.low[following], rows[last] - rows, right_small, right_price)
+        run_last, own = run[last], np.array([run_cost, run_small])
+        is_pair = starts[run_last] > first
+        of_segment = own.take(run[first], axis=1) + np.where(is_pair, own.take(run_last, axis=1), 0.0)
+        others_cost, others_small = own.sum(axis=1)[:, None, None] - of_segment
+        # The boundary inside the pair: the start of the run that ends it, if the pair has two runs.
+        removed = np.where(is_pair, starts[run_last], -1)
+        is_inside = atoms < last
+        added = np.where(is_inside, atoms + 1, -1)
+        keep = is_pair & (atoms + 1 != removed)
+        keep[0] = is_inside[0]
+        # A run with too few people would be suppressed as a whole, and told of nobody.
+        keep &= ~is_inside | ((sizes - size_before[first] >= view.k) & (sizes[last] - sizes >= view.k))
+        small = left_small + right_small
+        return [((others_cost + cost)[keep], (others_small + small)[keep], EDIT, removed[keep], added[keep])]
 
     def _edit(self, state: tuple[int, ...], kind: int, removed: int, added: int) -> tuple[int, ...]:
         starts = set(state) - {removed}

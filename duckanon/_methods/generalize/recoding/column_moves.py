@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
@@ -160,6 +160,14 @@ class Moves:
     kind: Ints
     removed: Ints
     added: Ints
+    _best: dict[int, int] = field(default_factory=dict)
+
+    def best_within(self, limit: int) -> int:
+        """Return the move that loses least of those that suppress at most so many rows; -1 where there is none."""
+        if limit not in self._best:  # a search asks again for moves that it has kept
+            within = (self.suppressed <= limit).nonzero()[0]
+            self._best[limit] = int(within[self.loss[within].argmin()]) if len(within) else -1
+        return self._best[limit]
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,8 @@ class FlatAxis(Axis):
         candidates: list[Candidates] = []
         atoms = np.arange(self.n_atoms)
         # The j leaves with the fewest rows merged, for every j.
-        first_small, first_price, _, _ = view.prefixes(np.zeros(self.n_atoms, dtype=np.int64))
+        whole = np.zeros((1, self.n_atoms), dtype=np.int64)
+        (first_small,), (first_price,), _, _ = view.prefixes(whole, whole + self.n_atoms - 1)
         size = np.cumsum(self.size)
         cost = view.cost(self._loss(size), np.cumsum(view.marginal), first_small, first_price)
         cost += alone_price.sum() - np.cumsum(alone_price)

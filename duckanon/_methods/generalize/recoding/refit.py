@@ -15,7 +15,7 @@ from duckanon._core.common import progress
 from duckanon._core.common.arrays import Floats, run_starts
 from duckanon._methods.generalize.recoding.axes import Axis, OrderedAxis
 from duckanon._methods.generalize.recoding.trees import TreeAxis
-from duckanon._methods.generalize.recoding.views import Cells, Slice, running
+from duckanon._methods.generalize.recoding.views import Cells, Slice, sums_up_to
 
 # Atoms times entries of a view up to which all runs of an ordered column are priced, since that takes time in
 # proportion. The Adult table comes nowhere near it: its refits take about 10,000.
@@ -63,17 +63,18 @@ def _ordered(axis: OrderedAxis, view: Slice) -> Refit:
     cost, small = _runs(axis, view)
 
     def best(price: float) -> tuple[int, ...]:
-        value = cost + price * small
+        value = np.ascontiguousarray((cost + price * small).T)  # by the last atom, then by the first
         total = np.zeros(axis.n_atoms + 1)
-        start = np.zeros(axis.n_atoms + 1, np.int64)
+        start = [0] * (axis.n_atoms + 1)
         progress.check()
         for end in range(1, axis.n_atoms + 1):
-            ending_here = total[:end] + value[:end, end - 1]
-            start[end] = np.argmin(ending_here)
-            total[end] = ending_here[start[end]]
+            ending_here = value[end - 1, :end]
+            ending_here += total[:end]
+            start[end] = first = int(ending_here.argmin())
+            total[end] = ending_here[first]
         starts, end = [], axis.n_atoms
         while end:
-            end = int(start[end])
+            end = start[end]
             starts.append(end)
         return tuple(starts[::-1])
 
@@ -95,8 +96,8 @@ def _runs(axis: OrderedAxis, view: Slice) -> tuple[Floats, Floats]:
             # a person counts at the first atom of the run that holds him
             is_first = is_inside[view.moving.entry] & ((before < 0) | ~is_inside[before])
             size = size + np.bincount(view.moving.entry[is_first], minlength=len(is_inside))[inside]
-        grown_rows, _ = running(count, starts)
-        grown = grown_rows if view.size is view.count else running(size, starts)[0]
+        grown_rows = sums_up_to(count, starts)
+        grown = grown_rows if view.size is view.count else sums_up_to(size, starts)
         change = np.where(grown < view.k, grown_rows, 0) - np.where(grown - size < view.k, grown_rows - count, 0)
         atom = view.atom[inside]
         small[first] = np.cumsum(np.bincount(atom, change, atoms))

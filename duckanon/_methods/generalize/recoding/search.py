@@ -109,10 +109,10 @@ class Search:
         """Return a column's moves; remember the best feasible one even if it will not be made."""
         table = self.table
         moves = self._all_moves(column)
-        feasible = np.where(moves.suppressed <= self.limit, moves.loss, np.inf)
-        if len(feasible) and feasible.min() < self.best[0] - _NOISE:
+        move = moves.best_within(self.limit)
+        if move >= 0 and moves.loss[move] < self.best[0] - _NOISE:
             state = table.states[column]
-            table.set_state(column, self._candidate(column, moves, int(np.argmin(feasible))).state)
+            table.set_state(column, self._candidate(column, moves, move).state)
             self._note()
             table.set_state(column, state)
         return moves
@@ -242,7 +242,7 @@ class Search:
                 if resting[column] >= step:
                     continue
                 # Rounding keeps the choice between equal moves free of floating-point noise.
-                value = np.round(moves.loss + self.price * moves.suppressed, _DIGITS)
+                value = (moves.loss + self.price * moves.suppressed).round(_DIGITS)
                 if chosen is not None and value.min(initial=np.inf) >= chosen[0]:
                     continue
                 for move in smallest(value, tenure + 1):  # at most so many are barred

@@ -26,7 +26,8 @@ from duckanon._methods.generalize.recoding.sensitive import Sensitive
 from duckanon._methods.generalize.recoding.views import Cells, Slice, weighted_count
 
 # Combinations up to which the last view of each column is kept, some 5 MB each, and pairs of them with people who are
-# in several: their part of a view takes as much.
+# in several: their part of a view takes as much. Of smaller tables as many views are kept as that allows, since the
+# search comes back to the same states: of a thousand rows with three columns it made one view in six again.
 _MOST_KEPT_VIEW, _MOST_KEPT_PAIRS = 100_000, 300_000
 
 
@@ -98,7 +99,10 @@ class Table:
         self._kept: list[tuple[list[State], Occupied]] = []
         pairs = 0 if self.people is None else len(self.people.person)
         self._keeps_views = len(self.counts) <= _MOST_KEPT_VIEW and pairs <= _MOST_KEPT_PAIRS
-        self._last_views: dict[int, tuple[list[State], Slice | Cells]] = {}
+        self._most_kept = max(len(axes), _MOST_KEPT_VIEW // max(self.view_work, 1000))
+        self._views: dict[
+            tuple[int, tuple[State, ...]], Slice | Cells
+        ] = {}  # the one that was asked for last comes last
         leaf_rows = (
             np.bincount(own, self.counts, axis.n_atoms + 1) for axis, own in zip(axes, self.atoms, strict=True)
         )
@@ -141,12 +145,12 @@ class Table:
         self.work += self.view_work
         if not self._keeps_views:
             return self._view(column)
-        states = [*self.states[:column], *self.states[column + 1 :]]
-        last_states, last_view = self._last_views.get(column, (None, None))
-        if last_view is None or last_states != states:
-            last_view = self._view(column)
-            self._last_views[column] = states, last_view
-        return last_view
+        key = column, (*self.states[:column], *self.states[column + 1 :])
+        view = self._views.pop(key, None) or self._view(column)
+        self._views[key] = view
+        if len(self._views) > self._most_kept:
+            del self._views[next(iter(self._views))]
+        return view
 
     def _view(self, column: int) -> Slice | Cells:
         axis = self.axes[column]

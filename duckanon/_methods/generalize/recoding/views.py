@@ -13,9 +13,11 @@ from functools import cached_property
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Array, Floats, Ints, run_lengths, run_starts
+from duckanon._core.common.arrays import Array, Bools, Floats, Ints, run_lengths, run_starts
 from duckanon._methods.generalize.recoding.people import Moving
 
+# Entries up to which several cuts are looked at together: each call of numpy takes as long as a thousand entries.
+_FEW_ENTRIES = 5_000
 _FEW_CELLS = 5_000  # up to so many cells it costs more to look for classes that are too small as a whole than it saves
 
 
@@ -132,35 +134,56 @@ class Slice(View):
                 weighted_count(group[few], suppressed * price[few], n_groups),
             )
 
-    def prefixes(self, segment_of_atom: Ints) -> tuple[Floats, Floats, Floats, Floats]:
-        """Suppressed rows and cost of the atoms up to each atom, and of those after it, within its segment."""
+    @cached_property
+    def _begins_class(self) -> Bools:
+        """Whether each entry but the first is in another class of the other columns than the entry before it."""
+        return np.not_equal(self.other[1:], self.other[:-1])
+
+    def prefixes(self, first: Ints, last: Ints) -> Floats:
+        """Suppressed rows and cost of the atoms up to each atom, and of those after it, within its segment.
+
+        Several ways to cut the atoms into segments are looked at together: ``first`` and ``last`` are the ends of the
+        segment of each atom, cuts by atoms. Returns suppressed rows and cost up to it, and after it, by cuts by atoms.
+        """
         progress.check()
-        segment = segment_of_atom[self.atom]
-        starts = run_starts(self.other * self.n_atoms + segment)
-        rows_up_to, rows_after = running(self.count, starts)
-        first = last = self.size
+        cuts, n_atoms = first.shape
+        if cuts > 1 and len(self.atom) > _FEW_ENTRIES:
+            return np.concatenate([self.prefixes(first[[cut]], last[[cut]]) for cut in range(cuts)], axis=1)
+        if not len(self.atom):
+            return np.zeros((4, cuts, n_atoms))
+        segment = first.take(self.atom, axis=1)
+        is_start = np.ones(segment.shape, bool)
+        np.not_equal(segment[:, 1:], segment[:, :-1], out=is_start[:, 1:])
+        is_start[:, 1:] |= self._begins_class
+        starts = is_start.ravel().nonzero()[0]
+        lengths = run_lengths(starts, segment.size)
+        count = self.count
+        rows_up_to, rows_after = up_to, after = _running(count, starts, lengths, segment.shape)
+        own_first = own_last = self.size
         if self.moving is not None:  # each person counts where the prefix, or what is after it, first holds him
-            counted = self.moving.first_and_last_counts(_stretches(starts, len(segment)))
-            first, last = self.size + counted[0], self.size + counted[1]
-        up_to, after = (rows_up_to, rows_after) if first is self.count else running(first, starts)
-        if last is not first:
-            after = running(last, starts)[1]
-        begin = run_starts(segment_of_atom)
-        size = run_lengths(begin, self.n_atoms)
-        results = []
+            stretches = (is_start.ravel().cumsum() - 1).reshape(segment.shape)
+            counted = np.array([self.moving.first_and_last_counts(stretch) for stretch in stretches])
+            own_first, own_last = self.size + counted[:, 0], self.size + counted[:, 1]
+        if own_first is not count:
+            up_to, after = _running(own_first, starts, lengths, segment.shape)
+        if own_last is not own_first:
+            after = _running(own_last, starts, lengths, segment.shape)[1]
+        key = self.atom if cuts == 1 else (self.atom + n_atoms * np.arange(cuts)[:, None]).ravel()
+        changes = np.empty((4, cuts, n_atoms))
         sides = (
-            (self.below_k(up_to, rows_up_to), self.below_k(up_to - first, rows_up_to - self.count), False),
-            (self.below_k(after + last, rows_after + self.count), self.below_k(after, rows_after), True),
+            (self.below_k(up_to, rows_up_to), self.below_k(up_to - own_first, rows_up_to - count)),
+            (self.below_k(after + own_last, rows_after + count), self.below_k(after, rows_after)),
         )
-        for new, old, backwards in sides:
-            for grown, before in zip(new, old, strict=True):
-                change = weighted_count(self.atom, grown - before, self.n_atoms)
-                total_change = np.cumsum(change)
-                inside = total_change - np.repeat(total_change[begin] - change[begin], size)
-                if backwards:
-                    inside = np.repeat(inside[begin + size - 1], size) - inside
-                results.append(inside)
-        return results[0], results[1], results[2], results[3]
+        for side, (grown, before) in enumerate(sides):
+            for part in (0, 1):
+                change = (grown[part] - before[part]).ravel()
+                changes[2 * side + part] = np.bincount(key, change, first.size).reshape(first.shape)
+        # Sums along the atoms, less what comes before the segment.
+        sums = changes.cumsum(axis=2)
+        place = n_atoms * np.arange(cuts)[:, None]
+        sums -= (sums - changes).reshape(4, -1).take(first + place, axis=1)
+        sums[2:] = sums[2:].reshape(2, -1).take(last + place, axis=1) - sums[2:]
+        return sums
 
 
 @dataclass
@@ -222,14 +245,23 @@ def _stretches(starts: Ints, entries: int) -> Ints:
     return np.repeat(np.arange(len(starts)), run_lengths(starts, entries))
 
 
-def running(entries: Array, starts: Ints) -> tuple[Array, Array]:
-    """Return the sums of the entries up to each of them, and after it, within the stretch that it is in."""
-    running = np.cumsum(entries)
-    lengths = run_lengths(starts, len(entries))
+def _running(entries: Array, starts: Ints, lengths: Ints, shape: tuple[int, int]) -> tuple[Array, Array]:
+    """Return the sums of whole numbers up to each of them, and after it, within the stretch that it is in.
+
+    The stretches of each of several lines begin at the starts, in the flat array; the numbers of all lines may be one.
+    """
+    running = entries.cumsum(axis=-1)
+    at = starts % running.size
+    before = (running - entries).take(at)
+    whole = running.take(at + lengths - 1)
+    return running - before.repeat(lengths).reshape(shape), whole.repeat(lengths).reshape(shape) - running
+
+
+def sums_up_to(entries: Array, starts: Ints) -> Array:
+    """Return the sum of the entries up to each of them within the stretch that it is in."""
+    running = entries.cumsum()
     first = running[starts] - entries[starts]
-    up_to = running - np.repeat(first, lengths)
-    total = np.repeat(np.add.reduceat(entries, starts) if len(starts) else entries, lengths)
-    return up_to, total - up_to
+    return np.asarray(running - first.repeat(run_lengths(starts, len(entries))))
 
 
 def weighted_count(groups: Ints, values: Floats | Ints, n_groups: int) -> Floats:
