@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.arrays import Bools, Floats, Ints, running_maxima
 from duckanon._methods.boxes.cuts import TINY, cut_room, feasible_cuts, node_people
 from duckanon._methods.boxes.nodes import Leaves, Nodes, Points, node_costs, split
 from duckanon._methods.boxes.search import joined, joined_nodes
@@ -28,7 +28,6 @@ wider."""
 _GROUPS = 16  # of neighbouring cuts, of which the best is tried: others next to it promise the same
 _CELLS = 60_000  # places that are compared at once: they stay in the cache
 _ROOM = _CELLS // 8  # nodes with fewer places are compared together, of whatever sizes they are
-_LINE = 300  # numbers of a line that are worth a call each
 
 
 _Ends = NDArray[np.float32]
@@ -78,10 +77,8 @@ class Lookahead:
         )
         self.largest = float(self.scales.max())
         # What a side of so many records costs, as a multiple of what each of them would cost in one box.
-        leaves = np.maximum(np.arange((_FEW + 1) * k + 1) // k, 1)
-        self.factors = np.where(np.arange(len(leaves)) < k, 0.0, leaves ** (-1.0 / points.shaping)) * np.arange(
-            len(leaves)
-        )
+        sizes = np.arange((_FEW + 1) * k + 1)
+        self.factors = np.where(sizes < k, 0.0, np.maximum(sizes // k, 1) ** (-1.0 / points.shaping)) * sizes
         self.shares = np.tile(self.scales / self.largest, 2).astype(np.float32)
 
     def boxes(self, nodes: Nodes, report: Callable[[float], None]) -> tuple[Leaves, Floats]:
@@ -262,7 +259,7 @@ class Lookahead:
 
     def _running_costs(self, records: Ints, ends: _Ends, sizes: Ints, is_backward: bool) -> Floats:
         """Return what a record costs in a box of the first one, the first two, and so on; records by nodes."""
-        reached = _running_maxima(ends)
+        reached = running_maxima(ends)
         if self.is_even:
             sums = (reached.reshape(-1, len(self.shares)) @ self.shares).reshape(records.shape)
             return sums.astype(np.float64) * self.largest
@@ -276,17 +273,6 @@ class Lookahead:
                 width = width * np.cumsum(np.where(is_there, weight.take(records), 0.0), axis=0) / counts
             total += width * self.scales[column]
         return total
-
-
-def _running_maxima(ends: _Ends) -> _Ends:
-    """Return the maxima along the first axis; where lines are long, faster than NumPy goes along each place of them."""
-    if ends[0].size < _LINE:
-        return np.maximum.accumulate(ends, axis=0)
-    reached = np.empty_like(ends, order="C")
-    reached[0] = ends[0]
-    for place in range(1, len(ends)):
-        np.maximum(reached[place - 1], ends[place], out=reached[place])
-    return reached
 
 
 def _alike(sizes: Ints) -> Iterator[Ints]:
