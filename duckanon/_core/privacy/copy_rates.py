@@ -59,8 +59,8 @@ def rate(
 def most_failures(confidence: float, successes: float, chance: float) -> int:
     """Return the quantile of a negative binomial distribution, as `scipy.stats.nbinom.ppf` does.
 
-    Where it is small its probabilities are summed up: importing scipy takes longer than the whole check of a small
-    table.
+    Probabilities are summed up, since importing scipy takes longer than the whole check of a small table: no more
+    successes than some dozens, or the first of them is too small for a double.
 
     Examples:
         >>> most_failures(0.99, 3.5, 0.4)

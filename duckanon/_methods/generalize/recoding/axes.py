@@ -211,10 +211,8 @@ class OrderedAxis(Axis):
         begin = is_begin.ravel().nonzero()[0]
         size = run_lengths(begin, is_begin.size)
         begin %= self.n_atoms
-        first, last = (
-            begin.repeat(size).reshape(is_begin.shape),
-            (begin + size - 1).repeat(size).reshape(is_begin.shape),
-        )
+        first = begin.repeat(size).reshape(is_begin.shape)
+        last = (begin + size - 1).repeat(size).reshape(is_begin.shape)
         left_small, left_price, right_small, right_price = view.prefixes(first, last)
         rows, sizes, atoms = view.marginal.cumsum(), view.marginal_size.cumsum(), np.arange(self.n_atoms)
         following = np.minimum(atoms + 1, last)

@@ -100,9 +100,8 @@ class Table:
         pairs = 0 if self.people is None else len(self.people.person)
         self._keeps_views = len(self.counts) <= _MOST_KEPT_VIEW and pairs <= _MOST_KEPT_PAIRS
         self._most_kept = max(len(axes), _MOST_KEPT_VIEW // max(self.view_work, 1000))
-        self._views: dict[
-            tuple[int, tuple[State, ...]], Slice | Cells
-        ] = {}  # the one that was asked for last comes last
+        # The view that was asked for last comes last.
+        self._views: dict[tuple[int, tuple[State, ...]], Slice | Cells] = {}
         leaf_rows = (
             np.bincount(own, self.counts, axis.n_atoms + 1) for axis, own in zip(axes, self.atoms, strict=True)
         )
