@@ -9,16 +9,22 @@ CREATE OR REPLACE MACRO anon._sensitive_members(caller, tbl, cols, sensitive, nu
 WITH _duckanon_checked AS NOT MATERIALIZED (
     FROM query_table(anon._checked_sensitive(caller, tbl, cols, sensitive, nulls, person))
 ), _duckanon_source AS NOT MATERIALIZED (
-    SELECT *, NULL::UBIGINT AS _duckanon_none
     FROM query_table(CASE WHEN person IS NULL AND anon._is_plain_sensitive(tbl, cols, sensitive, nulls)
                           THEN CAST(tbl AS VARCHAR) ELSE '_duckanon_checked' END)
+    WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL)
+          AND anon._all_uncollated(caller, cols, concat_ws('', *COLUMNS(cols)))
+), _duckanon_by_rows AS NOT MATERIALIZED (                      -- a key less, which is constant
+    SELECT class, value, NULL::UBIGINT AS member, size
+    FROM (SELECT hash(*COLUMNS(cols)) AS class,
+                 CASE WHEN anon._uncollated(caller, COLUMNS([sensitive])) THEN COLUMNS([sensitive]) END AS value,
+                 count(*) AS size
+          FROM _duckanon_source
+          GROUP BY ALL)
+), _duckanon_by_people AS NOT MATERIALIZED (
+    SELECT hash(*COLUMNS(cols)) AS class,
+           CASE WHEN anon._uncollated(caller, COLUMNS([sensitive])) THEN COLUMNS([sensitive]) END AS value,
+           CASE WHEN COLUMNS([person]) IS NOT NULL THEN hash(COLUMNS([person])) END AS member, count(*) AS size
+    FROM _duckanon_source
+    GROUP BY ALL
 )
-SELECT hash(*COLUMNS(cols)) AS class,
-       CASE WHEN anon._uncollated(caller, COLUMNS([sensitive])) THEN COLUMNS([sensitive]) END AS value,
-       CASE WHEN person IS NOT NULL AND COLUMNS([anon._or_none(person)]) IS NOT NULL
-                 THEN hash(COLUMNS([anon._or_none(person)])) END AS member,
-       count(*) AS size
-FROM _duckanon_source
-WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL)
-      AND anon._all_uncollated(caller, cols, concat_ws('', *COLUMNS(cols)))
-GROUP BY ALL;
+FROM query_table(CASE WHEN person IS NULL THEN '_duckanon_by_rows' ELSE '_duckanon_by_people' END);

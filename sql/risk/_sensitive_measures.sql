@@ -7,9 +7,11 @@
 --     recursive_l     the largest l with r1 < c (rl + ... + rm), r1 >= r2 >= ... the values' counts; at least 1
 --     people_l        1 / the largest q: how many values seem equally likely at the worst
 --     people_entropy  exp of the entropy of the values, where every person has one vote, divided among their rows
---     is_for_all      whether recursive_l is right in every class; else where it is smallest, and 2 may stand for more
+--     is_for_all      whether recursive_l and people_entropy are right in every class; else where they are smallest:
+--                     elsewhere 2 may stand for more of the first, and a larger number for the second
 -- A class of nobody whose name is known has no shares: it is as bad as can be. Only recursive_l takes sorted values;
--- they are sorted only in classes where it is more than 1.
+-- they are sorted only in classes where it is more than 1. Of the worst entropies, that of a class with one value is 1,
+-- and no other class has it: where there is one, no logarithms are summed, unless people have several values.
 CREATE OR REPLACE MACRO anon._sensitive_measures(members, c, person, is_for_all) AS TABLE
 WITH _measured_row_cells AS NOT MATERIALIZED (
     SELECT class, value, size AS people, size::DOUBLE AS votes FROM query_table(members)
@@ -39,10 +41,15 @@ WITH _measured_row_cells AS NOT MATERIALIZED (
     WHERE value_people > 0
 ), _measured_found AS MATERIALIZED (
     SELECT class, sum(people::DOUBLE)::BIGINT AS total, max(people) AS largest, max(people / value_people) AS highest,
-           min(people / value_people) AS lowest, max(people / enhanced_people) AS enhanced,
-           sum(votes * ln(votes)) AS vote_logs
+           min(people / value_people) AS lowest, max(people / enhanced_people) AS enhanced
     FROM _measured_cells
          JOIN _measured_values ON _measured_cells.value IS NOT DISTINCT FROM _measured_values.value
+    GROUP BY class
+), _measured_vote_logs AS (                                     -- nothing is read where no class needs it
+    SELECT class, sum(votes * ln(votes)) AS vote_logs
+    FROM _measured_cells
+    WHERE votes <> 1
+          AND (is_for_all OR person IS NOT NULL OR (SELECT bool_and(largest < total) FROM _measured_found))
     GROUP BY class
 ), _measured_longer AS (                                        -- classes with a recursive_l of at least 2
     SELECT class, largest FROM _measured_found
@@ -61,10 +68,11 @@ WITH _measured_row_cells AS NOT MATERIALIZED (
          LEFT JOIN _measured_found USING (class)
 ), _measured_ratios AS (                                        -- q / p; three roundings may miss a 1 by 3e-16
     SELECT *, class_people / everybody AS class_share,
+           coalesce(vote_logs, CASE WHEN largest = total THEN total * ln(total) ELSE 0 END) AS logs,
            CASE WHEN abs(highest / class_share - 1) < 1e-15 THEN 1 ELSE highest / class_share END AS highest_ratio,
            CASE WHEN abs(lowest / class_share - 1) < 1e-15 THEN 1 ELSE lowest / class_share END AS lowest_ratio
     FROM query_table(CASE WHEN person IS NULL THEN '_measured_of_rows' ELSE '_measured_of_people' END)
-         LEFT JOIN _measured_recursive USING (class), _measured_everybody
+         LEFT JOIN _measured_recursive USING (class) LEFT JOIN _measured_vote_logs USING (class), _measured_everybody
 )
 SELECT class, class_people,
        CASE WHEN total > 0 THEN greatest(highest_ratio - 1, 0) ELSE 'inf'::DOUBLE END AS basic_beta,
@@ -74,6 +82,6 @@ SELECT class, class_people,
        CASE WHEN largest < c * (total - largest) THEN coalesce(recursive_l, 2) WHEN total > 0 THEN 1 ELSE 0 END
            AS recursive_l,
        CASE WHEN total > 0 THEN class_people / largest ELSE 0 END AS people_l,
-       CASE WHEN total > 0 THEN greatest(exp(ln(class_people) - vote_logs / class_people), 1) ELSE 0 END
+       CASE WHEN total > 0 THEN greatest(exp(ln(class_people) - logs / class_people), 1) ELSE 0 END
            AS people_entropy
 FROM _measured_ratios;

@@ -10,7 +10,7 @@ and 50 values would have 25,000 columns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,8 @@ SIZE = "_duckanon_size"
 LARGEST_GRID = 2**24  # combinations of values of columns that interact: 128 MB
 _SWEEPS = 5_000
 _TOLERANCE = 1e-12  # by which share of all people the sums of the fit may differ from those that were counted
+_PLACES = 90  # binary ones, of probabilities that are summed as integers
+_BLOCK = 2**15  # rows whose numbers are 256 KB
 _NONE_UNSEEN = 1e-9  # others expected with the same values, below which (1 - exp(-x)) / x is 1
 
 
@@ -44,31 +46,43 @@ def log_linear(
     for name in (own for lowered, own in columns.items() if lowered not in joint):
         progress.check()
         [(codes, distinct)] = encode(classes.select([name]))
-        shares = np.bincount(codes, weights=counts, minlength=distinct) / people
-        logarithms += np.log(shares).take(codes.take(single))
+        shares = np.log(np.bincount(codes, weights=counts, minlength=distinct) / people)
+        for rows in _blocks(len(single)):
+            logarithms[rows] += shares.take(codes.take(single[rows]), mode="clip")  # quicker than a check
     if joint:  # in the order of the values, so that sums do not depend on that of the rows
         values = [classes[columns[name]].fill_null(0).to_numpy() for name in joint]
         levels = [np.unique(column, return_inverse=True)[1].reshape(-1) for column in values]
         places = [[joint.index(name.lower()) for name in names] for names in interactions]
         logarithms += np.log(expected_counts(levels, counts, places).take(single) / people)
-    unseen = (1 - sampled) * people * np.exp(logarithms) / (1 if variant == "sdcmicro" else sampled)
-    alone, matches = np.exp(-unseen), np.ones(len(unseen))
-    np.divide(1 - alone, unseen, out=matches, where=unseen >= _NONE_UNSEEN)
-    return _sum_in_any_order(alone), _sum_in_any_order(matches)
+    times, alone, matches = 1 if variant == "sdcmicro" else sampled, 0, 0
+    for rows in _blocks(len(single)):
+        unseen = (1 - sampled) * people * np.exp(logarithms[rows]) / times
+        unmatched = np.exp(-unseen)
+        matched = np.ones(len(unseen))
+        np.divide(1 - unmatched, unseen, out=matched, where=unseen >= _NONE_UNSEEN)
+        alone, matches = alone + _in_binary_places(unmatched), matches + _in_binary_places(matched)
+    return alone / 2**_PLACES, matches / 2**_PLACES
 
 
-def _sum_in_any_order(probabilities: Floats) -> float:
-    """Sum numbers from 0 to 1 as integers of 90 binary places, so that the order of the rows does not matter.
+def _blocks(count: int) -> Iterator[slice]:
+    """Split `count` rows into blocks that stay in the processor's cache: whole columns took a quarter longer."""
+    for start in range(0, count, _BLOCK):
+        progress.check()
+        yield slice(start, start + _BLOCK)
 
-    ``math.fsum`` has the same sums, and takes three times as long for a million.
+
+def _in_binary_places(probabilities: Floats) -> int:
+    """Sum numbers from 0 to 1 as integers of `_PLACES` binary places, so that the order of the rows does not matter.
+
+    ``math.fsum`` has the same sums, and takes three times as long for a million. The numbers are overwritten.
     """
-    total, rest = 0, probabilities.copy()
-    for _ in range(3):
-        rest *= 2.0**30
-        whole = rest.astype(np.int64)
-        rest -= whole
+    total = 0
+    for _ in range(_PLACES // 30):
+        probabilities *= 2.0**30
+        whole = probabilities.astype(np.int64)
+        probabilities -= whole
         total = total * 2**30 + int(whole.sum())
-    return total / 2**90
+    return total
 
 
 def expected_counts(levels: Sequence[Ints], counts: Floats, interactions: Sequence[Sequence[int]]) -> Floats:
