@@ -21,11 +21,10 @@ WITH _match_grouped AS NOT MATERIALIZED (
 ), _match_shaped AS MATERIALIZED (
     SELECT class, row_count, stands_for, places, missing,
            xor(list_aggregate(places, 'bit_xor'),
-               CASE WHEN len(missing) > 0 THEN anon._codes_at(places, missing) ELSE 0 END) AS whole,
-           CASE WHEN len(missing) > 0 THEN hash(missing) END AS pattern
+               CASE WHEN len(missing) > 0 THEN anon._codes_at(places, missing) ELSE 0 END) AS whole
     FROM _match_classes
 ), _match_open AS MATERIALIZED (
-    FROM _match_shaped WHERE len(missing) > 0
+    SELECT *, hash(missing) AS pattern FROM _match_shaped WHERE len(missing) > 0
 ), _match_patterns AS MATERIALIZED (
     SELECT pattern, any_value(missing) AS missing, count(*) AS open_classes FROM _match_open GROUP BY pattern
 ), _match_size AS MATERIALIZED (

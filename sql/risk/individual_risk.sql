@@ -35,21 +35,26 @@ WITH _duckanon_names AS (
                             alpha)
 ), _duckanon_rows AS NOT MATERIALIZED (                         -- the records are read once where NULL matches anything
     SELECT 1 AS row_count, NULL::UBIGINT AS member FROM query_table(tbl)
-), _duckanon_risks AS MATERIALIZED (
+), _duckanon_risks AS NOT MATERIALIZED (                        -- read once without households: nothing is to be kept
     FROM anon._risk_classes('anon.individual_risk',
                             '_duckanon_records',
                             CASE WHEN nulls = 'any' THEN '_duckanon_rows' ELSE '_duckanon_records' END,
                             population, person, method, nulls, alpha, are_classes := household IS NULL)
     WHERE (SELECT are_apart FROM _duckanon_names)
+), _duckanon_kept_risks AS MATERIALIZED (
+    FROM _duckanon_risks
+), _duckanon_no_homes AS NOT MATERIALIZED (
+    SELECT NULL::UBIGINT AS home, NULL::DOUBLE AS kept WHERE false
 ), _duckanon_homes_of_rows AS NOT MATERIALIZED (
-    SELECT home, pow(1 - risk, row_count) AS kept FROM _duckanon_records JOIN _duckanon_risks USING (class)
+    SELECT home, pow(1 - risk, row_count) AS kept FROM _duckanon_records JOIN _duckanon_kept_risks USING (class)
 ), _duckanon_homes_of_people AS NOT MATERIALIZED (              -- a person counts once, with the largest risk
-    SELECT home, 1 - max(risk) AS kept FROM _duckanon_records JOIN _duckanon_risks USING (class)
+    SELECT home, 1 - max(risk) AS kept FROM _duckanon_records JOIN _duckanon_kept_risks USING (class)
     WHERE member IS NOT NULL GROUP BY home, member
 ), _duckanon_households AS (
     SELECT home, 1 - product(kept) AS household_risk
-    FROM query_table(CASE WHEN person IS NULL THEN '_duckanon_homes_of_rows' ELSE '_duckanon_homes_of_people' END)
-    WHERE household IS NOT NULL AND home IS NOT NULL GROUP BY home
+    FROM query_table(CASE WHEN household IS NULL THEN '_duckanon_no_homes'
+                          WHEN person IS NULL THEN '_duckanon_homes_of_rows' ELSE '_duckanon_homes_of_people' END)
+    WHERE home IS NOT NULL GROUP BY home
 ), _duckanon_keyed AS NOT MATERIALIZED (
     SELECT * EXCLUDE (_duckanon_none), hash(*COLUMNS(cols)) AS _duckanon_class,
            CASE WHEN COLUMNS([anon._or_none(household)]) IS NOT NULL
@@ -63,7 +68,9 @@ SELECT _duckanon_keyed.* EXCLUDE (_duckanon_class, _duckanon_household), _duckan
        _duckanon_risks.population_frequency, _duckanon_risks.risk,
        CASE WHEN household IS NOT NULL
                  THEN coalesce(_duckanon_households.household_risk, _duckanon_risks.risk) END AS household_risk
-FROM _duckanon_keyed JOIN _duckanon_risks ON _duckanon_keyed._duckanon_class = _duckanon_risks.class
+FROM _duckanon_keyed
+     JOIN query_table(CASE WHEN household IS NULL THEN '_duckanon_risks' ELSE '_duckanon_kept_risks' END)
+          AS _duckanon_risks ON _duckanon_keyed._duckanon_class = _duckanon_risks.class
      LEFT JOIN _duckanon_households ON _duckanon_keyed._duckanon_household = _duckanon_households.home;
 COMMENT ON MACRO TABLE anon.individual_risk IS
     'Every row with its risk of re-identification, by weights, a population or the table itself, and its '

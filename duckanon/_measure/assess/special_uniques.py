@@ -19,6 +19,7 @@ import pyarrow as pa
 from duckanon._core.common.arrays import Array, Bools, Floats, Ints, Ints32, Matrix
 from duckanon._core.common.codes import encode
 from duckanon._core.common.declare import report
+from duckanon._core.common.memory import give_back
 from duckanon._measure.assess.column_sets import MOST_SETS, refuse_too_many_sets
 from duckanon._measure.assess.declared import SPECIAL_UNIQUE_COLUMNS_ROWS, SPECIAL_UNIQUES_ROWS
 from duckanon._measure.assess.minimal_uniques import NOBODY, KeyColumn, walk
@@ -28,6 +29,8 @@ OWN = ("_duckanon_class", "_duckanon_size", "_duckanon_rows", "_duckanon_anyone"
 code of one of the people (NULL where there is none, or where every row is a person)."""
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: a product with it spreads nearby numbers
+
+_MANY_CELLS = 100_000  # what was freed with fewer is not worth the milliseconds that giving it back takes
 
 MOST_BYTES = 2**31
 """Of the bits that remember which row has a minimal set within which set of columns; more are refused."""
@@ -157,9 +160,12 @@ def _scored(cells: Cells, max_size: int | None, weighting: str) -> Scored:
     width = len(cells.columns)
     size = width if max_size is None else min(max_size, width)
     count, row_counts = len(cells.classes), cells.row_counts
+    if count > _MANY_CELLS:
+        give_back()  # of a million cells the hashes took a hundred MB, which numpy would not get
     refuse_too_many_sets(width, size, min(MOST_SETS, 8 * MOST_BYTES // max(count, 1)))
     weights = [_weight(width, members, weighting) for members in range(size + 1)]
-    by_size, scores = np.zeros((size, count), np.int32), np.zeros(count)
+    by_size = np.zeros((size, count), np.uint8 if math.comb(width, width // 2) < 2**8 else np.int32)
+    scores = np.zeros(count)
     by_column, sets_by_column = np.zeros((width, count)), np.zeros(width, np.int64)
     for columns, rows in walk(cells.columns, cells.is_single, cells.holders, size):
         weight = weights[len(columns)]
