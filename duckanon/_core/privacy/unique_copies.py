@@ -104,15 +104,18 @@ def _weighted_rate(
     confidence: float,
 ) -> Rate:
     """Compare the weighted share of the records found, in so many trials each, with that which chance repeats."""
-    strata = np.array_split(np.argsort(shares, kind="stable"), min(_STRATA, len(shares)))
-    people = np.array([len(stratum) for stratum in strata])
-    per_person = np.array([shares[stratum].mean() for stratum in strata])
+    order = np.argsort(shares, kind="stable")
+    count = min(_STRATA, len(shares))
+    least, larger = divmod(len(shares), count)
+    people = np.repeat([least + 1, least], [larger, count - larger])
+    pieces = np.split(shares[order], [larger * (least + 1)])
+    means = [part.reshape(-1, size).mean(axis=1) for part, size in zip(pieces, (least + 1, least), strict=True)]
+    per_person = np.concatenate(means)
     weights = np.log1p(_COPIED / -np.expm1(-chance.mean * per_person))
     weight = np.empty(len(shares))
-    for stratum, value in zip(strata, weights, strict=True):
-        weight[stratum] = value
-    means = random.gamma(chance.events, 1 / chance.exposure, int(np.ceil(_BEYOND / (1 - confidence))))
-    rates = -np.expm1(-means[:, None] * per_person) * people
+    weight[order] = np.repeat(weights, people)
+    totals = random.gamma(chance.events, 1 / chance.exposure, int(np.ceil(_BEYOND / (1 - confidence))))
+    rates = -np.expm1(-totals[:, None] * per_person) * people
     by_chance = random.poisson(rates * trials) @ weights
     total = float(weight.sum())
     expected = weight @ -np.expm1(-chance.mean * shares) if repeated is None else weight @ repeated
