@@ -177,4 +177,9 @@ def _pairs_of(column: _Column, people: Ints, others: Ints) -> tuple[Singles | No
     """Tell who has the value of another, one near to it or the same, and one near to it, in the type of the weights."""
     equal, near = column.equal(people, others), column.near(people, others)
     beside = near if near is None or equal is None else near > equal
-    return tuple(None if pairs is None else pairs.astype(np.float32) for pairs in (equal, near, beside))  # type: ignore
+    return _singles(equal), _singles(near), _singles(beside)
+
+
+def _singles(pairs: Bools | None) -> Singles | None:
+    """Take what is multiplied again and again as numbers, which NumPy else makes of it each time."""
+    return None if pairs is None else pairs.astype(np.float32)

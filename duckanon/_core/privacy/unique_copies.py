@@ -144,4 +144,4 @@ def _weighted_counts(
     strata = np.searchsorted(edges, random.random(len(draws)) * edges[-1], side="right")
     repeats = totals[draws] * per_person[strata]
     is_first = random.random(len(draws)) * repeats < -np.expm1(-repeats)
-    return np.bincount(draws, is_first * weights[strata], minlength=len(totals))
+    return np.asarray(np.bincount(draws, is_first * weights[strata], minlength=len(totals)), np.float64)
