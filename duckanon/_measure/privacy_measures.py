@@ -133,7 +133,7 @@ def privacy_tests(read: Judged, coding: Coding, random: np.random.Generator, **o
         )
     else:
         release = with_digits_of(read.original, read.released)
-        rounded = coded.values.encoding.matrix(release)
+        rounded = None if release is read.released else coded.values.encoding.matrix(release)
         outside = next((table for table in reversed(read.others) if table is not None), None)
         columns = column_codes(read.original, release, outside)
         # Noise turns a zero that many have, or a code, into another number: no longer special, a code of nobody.

@@ -36,7 +36,7 @@ def numbers(name: str, column: pa.Array | pa.ChunkedArray) -> tuple[Floats, Bool
         column = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
     known = column.drop_null() if column.null_count else column
     is_decimal = pa.types.is_decimal(column.type)
-    result = _decimals(known) if is_decimal else np.asarray(known.cast(pa.float64(), safe=False))
+    result = _decimals(known) if is_decimal else np.asarray(known).astype(np.float64, copy=False)
     _refuse_incomputable(name, result, scale)
     return result, is_known, scale
 

@@ -74,6 +74,8 @@ def floats_of(array: pa.Array) -> Reals:
 
 def real_values(array: pa.Array) -> Floats:
     """Read a column of any number type as doubles; what stands at NULLs is arbitrary."""
+    if not array.null_count and (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
+        return _buffer(array, storage_of(array.type)).astype(np.float64)  # a cast of Arrow's takes five times as long
     return np.asarray(array.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy())
 
 

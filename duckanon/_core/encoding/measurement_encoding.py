@@ -187,6 +187,8 @@ def derived_columns(table: pa.Table, reading: Reading) -> list[str]:
 
 def _marked(name: str, array: pa.Array, log: Sequence[str] | None, reading: Reading) -> MeasuredColumn | None:
     """Code a number that is a category or has special values; None for one that is an amount throughout."""
+    if reading.special is None and reading.categories is not None and name not in reading.categories:
+        return None
     values = doubles(array)
     distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     if len(distinct) < 2 or not np.isfinite(distinct[[0, -1]]).all():

@@ -32,11 +32,12 @@ def special_values(values: Floats, counts: Ints) -> Floats:
     if len(values) >= _FEWEST_VALUES:
         for index in np.argsort(-counts, kind="stable")[:MOST_SPECIAL].tolist():
             at_edge = index in (0, len(values) - 1) or values[index] <= 0
+            if counts[index] < _SHARE * rows or not at_edge:
+                continue
             beside = np.concatenate(
                 [counts[max(0, index - _NEIGHBOURS) : index], counts[index + 1 : index + 1 + _NEIGHBOURS]]
             )
-            stands_out = counts[index] >= _TIMES_NEIGHBOURS * max(float(np.median(beside)), 1.0)
-            if counts[index] >= _SHARE * rows and at_edge and stands_out:
+            if counts[index] >= _TIMES_NEIGHBOURS * max(float(np.median(beside)), 1.0):
                 found.add(float(values[index]))
         found |= _codes(values, counts)
     return np.array(sorted(found))

@@ -11,6 +11,7 @@ import numpy as np
 
 from duckanon._core.common.arrays import Bools, Ints, Matrix
 from duckanon._core.common.imports import imported
+from duckanon._core.privacy.all_distances import TINY, all_squares
 from duckanon._core.privacy.neighbours import nearest, pairs_within
 
 ISOLATED = 0.05  # of the originals, the farthest from all others
@@ -169,6 +170,10 @@ def half_distances(
 ) -> list[tuple[Matrix, Matrix]]:
     """Split a table at random; return how far originals are from the nearest other in their own and the other half."""
     result = []
+    is_tiny = len(original) <= TINY  # all distances then are computed once, not for each half
+    apart = np.sqrt(all_squares(original[looked_at], original) / original.shape[1]) if is_tiny else None
+    if apart is not None:
+        apart[np.arange(len(looked_at)), looked_at] = np.inf
     for _ in range(splits):
         halves = np.array_split(random.permutation(len(original)), 2)
         own_half, other_half = np.empty(len(looked_at)), np.empty(len(looked_at))
@@ -177,7 +182,10 @@ def half_distances(
             position[half] = np.arange(len(half))
             position = position[looked_at]
             is_inside = position >= 0
-            distances = nearest(original[looked_at], original[half], 1, skip_self=position)[0][:, 0]
+            if apart is None:
+                distances = nearest(original[looked_at], original[half], 1, skip_self=position)[0][:, 0]
+            else:
+                distances = apart[:, half].min(axis=1)
             own_half[is_inside], other_half[~is_inside] = distances[is_inside], distances[~is_inside]
         result.append((own_half, other_half))
     return result

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, Ints, Matrix
 from duckanon._core.privacy.equal_rows import row_hashes
 from duckanon._core.privacy.rarity import Rarity, rarity_of
+
+Singles: TypeAlias = npt.NDArray[np.float32]
+Pairs: TypeAlias = Bools | Singles
 
 _NUMBERS = 12  # values of one matrix column from which on near ones tell something
 _WINDOW = 0.1  # the share of people whose values are near
@@ -84,15 +89,17 @@ class _Column:
         equal = exact / anybody / self.frequencies
         return equal, np.zeros(len(equal)) if self.ranks is None else near / anybody / self.mass
 
-    def logarithms(self, people: Ints, others: Ints, equal: Bools | None, near: Bools | None) -> Floats:
+    def logarithms(
+        self, people: Ints, others: Ints, equal: Pairs | None, near: Pairs | None, odds: tuple[Floats, Floats]
+    ) -> Singles | float:
         """Return the logarithm of the chance of every person's value, given another's, in proportion to that of any."""
-        of_equal, of_near = self.odds()
+        of_equal, of_near = odds
         as_near = np.log1p(of_near).astype(np.float32)
-        of_both = near * as_near[others] if near is not None else np.zeros((len(people), len(others)), np.float32)
-        if equal is not None:
-            more = np.log1p(of_equal + of_near).astype(np.float32) - as_near
-            of_both += equal * more[people][:, None]
-        return np.asarray(of_both)
+        if equal is None:
+            return 0.0 if near is None else np.multiply(near, as_near[others])
+        more = np.log1p(of_equal + of_near).astype(np.float32) - as_near
+        of_both: Singles = np.multiply(equal, more[people][:, None])
+        return of_both if near is None else near * as_near[others] + of_both
 
 
 def rarity_by_density(
@@ -131,7 +138,7 @@ def log_densities(
         logarithms = np.zeros((len(people), len(looked_at)), np.float32)
         for column in columns:
             equal, near = column.equal(people, looked_at), column.near(people, looked_at)
-            logarithms += column.logarithms(people, looked_at, equal, near)
+            logarithms += column.logarithms(people, looked_at, equal, near, column.odds())
         logarithms[people[:, None] == looked_at] = -np.inf
         largest = logarithms.max(axis=1)
         counted = len(looked_at) - np.isin(people, looked_at)
@@ -142,25 +149,37 @@ def log_densities(
 
 def _fit(columns: list[_Column], people: Ints, others: Ints) -> None:
     """Choose the shares of every column; the people are the first of the others."""
-    pairs = [(column.equal(people, others), column.near(people, others)) for column in columns]
+    pairs = [_pairs_of(column, people, others) for column in columns]
     own = np.arange(len(people))
     for _ in range(_STEPS):
         progress.check()
+        odds = [column.odds() for column in columns]
         logarithms = np.zeros((len(people), len(others)), np.float32)
-        for column, (equal, near) in zip(columns, pairs, strict=True):
-            logarithms += column.logarithms(people, others, equal, near)
+        for column, (equal, near, _), of_column in zip(columns, pairs, odds, strict=True):
+            logarithms += column.logarithms(people, others, equal, near, of_column)
         logarithms[own, own] = -np.inf
         weights = np.exp(logarithms - logarithms.max(axis=1)[:, None])
         weights /= weights.sum(axis=1)[:, None]
-        for column, (equal, near) in zip(columns, pairs, strict=True):
-            of_equal, of_near = column.odds()
+        for column, (equal, near, beside), (of_equal, of_near) in zip(columns, pairs, odds, strict=True):
             exact = close = 0.0
             if equal is not None:
                 of_pairs = (weights * equal).sum(axis=1) / (1 + of_equal + of_near)[people]
                 exact, close = float(of_pairs @ of_equal[people]), float(of_pairs @ of_near[people])
-            if near is not None:
-                beside = (weights * (near if equal is None else near > equal)).sum(axis=0)
-                close += float(beside @ (of_near / (1 + of_near))[others])
-            shares = np.array([exact, close, len(people) - exact - close]) / len(people)
-            shares = np.maximum(shares, [_LEAST, 0.0 if near is None else _LEAST, _LEAST])
-            column.shares = shares / shares.sum()
+            if beside is not None:
+                close += float((weights * beside).sum(axis=0) @ (of_near / (1 + of_near))[others])
+            counts = exact, close, len(people) - exact - close
+            least = _LEAST, 0.0 if near is None else _LEAST, _LEAST
+            shares = [max(count / len(people), lowest) for count, lowest in zip(counts, least, strict=True)]
+            column.shares = np.array(shares) / sum(shares)
+
+
+def _pairs_of(column: _Column, people: Ints, others: Ints) -> tuple[Singles | None, Singles | None, Singles | None]:
+    """Tell who has the value of another, one near to it or the same, and one near to it, in the type of the weights."""
+    equal, near = column.equal(people, others), column.near(people, others)
+    beside = near if near is None or equal is None else near > equal
+    return _singles(equal), _singles(near), _singles(beside)
+
+
+def _singles(pairs: Bools | None) -> Singles | None:
+    """Take what is multiplied again and again as numbers, which NumPy else makes of it each time."""
+    return None if pairs is None else pairs.astype(np.float32)

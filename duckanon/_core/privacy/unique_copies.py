@@ -18,6 +18,7 @@ _ANYWHERE = 0.2
 _MOST_ANYWHERE = 0.1  # the share of repeated records that these may be: 0.05 let 2 % of 300 fresh people of ACS fail
 _STRATA = 50
 _BEYOND = 20  # draws from chance beyond the limit
+_FEW = 0.2  # repeated records for each stratum, up to which drawing one by one is quicker than counts of all strata
 _STEPS = 30  # after which the number that chance repeats stays the same
 
 
@@ -104,16 +105,18 @@ def _weighted_rate(
     confidence: float,
 ) -> Rate:
     """Compare the weighted share of the records found, in so many trials each, with that which chance repeats."""
-    strata = np.array_split(np.argsort(shares, kind="stable"), min(_STRATA, len(shares)))
-    people = np.array([len(stratum) for stratum in strata])
-    per_person = np.array([shares[stratum].mean() for stratum in strata])
+    order = np.argsort(shares, kind="stable")
+    count = min(_STRATA, len(shares))
+    least, larger = divmod(len(shares), count)
+    people = np.repeat([least + 1, least], [larger, count - larger])
+    pieces = np.split(shares[order], [larger * (least + 1)])
+    means = [part.reshape(-1, size).mean(axis=1) for part, size in zip(pieces, (least + 1, least), strict=True)]
+    per_person = np.concatenate(means)
     weights = np.log1p(_COPIED / -np.expm1(-chance.mean * per_person))
     weight = np.empty(len(shares))
-    for stratum, value in zip(strata, weights, strict=True):
-        weight[stratum] = value
-    means = random.gamma(chance.events, 1 / chance.exposure, int(np.ceil(_BEYOND / (1 - confidence))))
-    rates = -np.expm1(-means[:, None] * per_person) * people
-    by_chance = random.poisson(rates * trials) @ weights
+    weight[order] = np.repeat(weights, people)
+    totals = random.gamma(chance.events, 1 / chance.exposure, int(np.ceil(_BEYOND / (1 - confidence))))
+    by_chance = _weighted_counts(totals, trials, people, per_person, weights, random)
     total = float(weight.sum())
     expected = weight @ -np.expm1(-chance.mean * shares) if repeated is None else weight @ repeated
     return Rate(
@@ -122,3 +125,23 @@ def _weighted_rate(
         min(1.0, float(np.quantile(by_chance, confidence)) / total / trials),
         round(hits.sum()),
     )
+
+
+def _weighted_counts(
+    totals: Floats, trials: int, people: Ints, per_person: Floats, weights: Floats, random: np.random.Generator
+) -> Floats:
+    """Draw the weighted number of records that chance repeats in so many trials, once for each total.
+
+    Where they are few they are drawn one by one, at random points of the strata: as many as there would be were no
+    record repeated twice, each of which then counts as often as it is the first of its record. That is the same
+    distribution as a Poisson count for each stratum, nearly all of which are 0.
+    """
+    edges = np.cumsum(people * per_person)
+    if float(totals.mean()) * trials * edges[-1] > _FEW * len(people):
+        rates = -np.expm1(-totals[:, None] * per_person) * people
+        return np.asarray(random.poisson(rates * trials) @ weights)
+    draws = np.repeat(np.arange(len(totals)), random.poisson(totals * (trials * edges[-1])))
+    strata = np.searchsorted(edges, random.random(len(draws)) * edges[-1], side="right")
+    repeats = totals[draws] * per_person[strata]
+    is_first = random.random(len(draws)) * repeats < -np.expm1(-repeats)
+    return np.asarray(np.bincount(draws, is_first * weights[strata], minlength=len(totals)), np.float64)
