@@ -329,7 +329,7 @@ class ForgetfulTable(Table):
     """A table that looks at itself anew each time."""
 
     def view(self, column):
-        self._last_views.clear()
+        self._views.clear()
         self._kept.clear()
         return super().view(column)
 
