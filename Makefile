@@ -29,7 +29,7 @@ test: $(VENV)/ready            ## all checks and tests, on the newest versions: 
 test-quick: $(VENV)/ready      ## the tests of `make test` alone
 	$(VENV)/bin/python $(PYTEST)
 
-test-thorough: $(VENV)/ready   ## properties with more examples, studies, the stock shell, the oldest versions: 25 minutes
+test-thorough: $(VENV)/ready   ## properties with more examples, studies, the stock shell, the oldest versions: 30 minutes
 	$(VENV)/bin/python $(PYTEST) -m "(hypothesis or thorough or shell) and not engines and not browser and not another_day" --hypothesis-profile=thorough
 	$(MAKE) test-oldest
 

@@ -40,7 +40,7 @@ class Depth:
 
 DEPTHS = {
     "quick": Depth(usual=10, cheap=40, dear=4),  # four minutes for everything, on two processors
-    "thorough": Depth(usual=60, cheap=300, dear=50),  # twenty-five
+    "thorough": Depth(usual=50, cheap=300, dear=42),  # thirty
 }
 
 T = TypeVar("T")

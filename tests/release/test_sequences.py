@@ -336,7 +336,7 @@ def _distance(one: dict[str, Any], other: dict[str, Any]) -> float:
     return texts + abs(one["weight"] - other["weight"]) / 12 + abs(stays[0] - stays[1]) / 2
 
 
-@pytest.mark.thorough
+@pytest.mark.study
 def test_an_unusual_person_is_found_in_copies_and_hardly_in_new_people() -> None:
     """Of 12 pairs, the standard error of a guess is .14; of 24, 15 were right."""
     assert membership_advantage(lambda table, _: table, 3) == 1.0
