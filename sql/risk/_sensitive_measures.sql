@@ -7,8 +7,8 @@
 --     recursive_l     the largest l with r1 < c (rl + ... + rm), r1 >= r2 >= ... the values' counts; at least 1
 --     people_l        1 / the largest q: how many values seem equally likely at the worst
 --     people_entropy  exp of the entropy of the values, where every person has one vote, divided among their rows
---     is_for_all      whether recursive_l and people_entropy are right in every class; else where they are smallest:
---                     elsewhere 2 may stand for more of the first, and a larger number for the second
+--     is_for_all      whether recursive_l and people_entropy are right in every class; else only where they are
+--                     smallest: in other classes recursive_l may be 2 instead of more, and people_entropy too large
 -- A class of nobody whose name is known has no shares: it is as bad as can be. Only recursive_l takes sorted values;
 -- they are sorted only in classes where it is more than 1. Of the worst entropies, that of a class with one value is 1,
 -- and no other class has it: where there is one, no logarithms are summed, unless people have several values.

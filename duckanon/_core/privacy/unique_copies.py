@@ -132,9 +132,9 @@ def _weighted_counts(
 ) -> Floats:
     """Draw the weighted number of records that chance repeats in so many trials, once for each total.
 
-    Where they are few they are drawn one by one, at random points of the strata: as many as there would be were no
-    record repeated twice, each of which then counts as often as it is the first of its record. That is the same
-    distribution as a Poisson count for each stratum, nearly all of which are 0.
+    The number of each stratum is a Poisson count. Where nearly all of these are 0, repeats are drawn one by one
+    instead: a Poisson number of them, each in a random stratum. Some are dropped, since a record that is repeated
+    several times counts once. The distribution is the same.
     """
     edges = np.cumsum(people * per_person)
     if float(totals.mean()) * trials * edges[-1] > _FEW * len(people):
