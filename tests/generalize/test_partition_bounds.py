@@ -263,7 +263,7 @@ def test_the_values_of_a_fraction_of_rows_are_not_in_a_sampled_partition(con):
 
 
 def test_columns_that_are_not_released_take_no_time(con: Connection) -> None:
-    """The expressions of a partition are bound for the columns of the result: of two hundred, that took five seconds."""
+    """The expressions of a partition are bound for the columns of the result: two hundred took five seconds."""
     listed = ", ".join(f"i AS c{place}" for place in range(200))
     con.execute(f"CREATE OR REPLACE TABLE wide AS SELECT i * 7 % 20 AS age, {listed} FROM range(60) AS t(i)")
     con.execute("CREATE OR REPLACE TABLE parts AS FROM anon.quantile_partition('wide', 'age', 4)")
