@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from duckanon._core.common.arrays import Floats
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
-from duckanon._core.common.sets import set_members
+from duckanon._core.common.made_labels import set_members
 from duckanon._core.common.values import numbers
 from duckanon._core.encoding.pairs import kind_of, plain
 from duckanon._measure.coarse.label_bounds import held_ends, number_of
