@@ -24,7 +24,7 @@ OTHER = "other"
 """Values of the column that no label names: fewer than k people share each."""
 
 TOTAL = "Total"
-"""The margin of a column of a table: all its values together."""
+"""The margin of a column of a table: all its values together. ``anon._cell_label`` quotes values that are called so."""
 
 NULL = "NULL"
 
@@ -51,16 +51,6 @@ def value_label(value: str) -> str:
         ['a', '{"other"}', '{"*"}', '{"021**"}']
     """
     return "{" + _quoted(value) + "}" if is_like_label(value) else value
-
-
-def cell_value_label(value: str | None) -> str | None:
-    """Write a value of a table's column as the label of its cells, beside the margin ``Total``.
-
-    Examples:
-        >>> [cell_value_label(value) for value in ("other", "Total", None)]
-        ['other', '{"Total"}', None]
-    """
-    return value if value is None or _innermost(value) != TOTAL else "{" + _quoted(value) + "}"
 
 
 def listed_value(value: str | None) -> str | None:
@@ -123,13 +113,6 @@ def _member(entry: str | None) -> str:
 
 def _quoted(value: str) -> str:
     return '"' + value.replace('"', '""') + '"'
-
-
-def _innermost(value: str) -> str:
-    """Take the marks off a value that looks like a label in quotation marks, as often as it has them."""
-    while is_marked := _MARKED.fullmatch(value):
-        value = is_marked[1][1:-1].replace('""', '"')
-    return value
 
 
 def _value(written: str) -> str | None:
