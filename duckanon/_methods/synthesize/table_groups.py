@@ -48,7 +48,7 @@ def refuse_rare_values(
     """Count, at the digits by which people are told apart, that every released value has its least number of people."""
     counted = {column.name: at_digits(column, column.array) for column in columns}
     shown = {column.name: at_digits(column, released.column(column.name).combine_chunks()) for column in columns}
-    refuse_rare(pa.table(counted), pa.table(shown), people, least)
+    refuse_rare(pa.table(counted), pa.table(shown), people, least, [column.merged for column in columns])
 
 
 def groups_of(labels: pa.Table, rows: int) -> list[Ints]:
