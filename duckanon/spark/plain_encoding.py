@@ -15,6 +15,7 @@ from duckanon._core.encoding.column_codecs import PlacedColumn
 from duckanon._core.encoding.fit import Moments, fit
 from duckanon._core.encoding.formulas import found_formulas
 from duckanon._core.encoding.lookups import found_lookups
+from duckanon._core.encoding.number_types import NumberTypes
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._core.encoding.table_encoding import Encoding
 from duckanon._core.encoding.whole_columns import Scheme, applied
@@ -91,7 +92,7 @@ def fitted(
     places = wide_places(parts, sample)
     rowless = [scheme.column for scheme in survey.schemes]
     schema = survey.sample.select(survey.names).schema
-    columns = PlainColumns(schema, rowless, formulas, lookups, sample.slice(0, 0), None, places)
+    columns = PlainColumns(schema, rowless, formulas, lookups, sample.slice(0, 0), None, places, NumberTypes({}))
     seen = pa.concat_tables([sample, _seen(rowless, bounds, followers, random)])
     encoding, moments = fit(seen, log=columns.log(log), places=places)
     return Plain(survey.schemes, bounds, columns, encoding), replace(moments, rows=survey.rows)

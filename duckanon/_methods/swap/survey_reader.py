@@ -116,7 +116,7 @@ class SurveyColumns:
         """Return the plain columns of rows of the survey's columns and types; missing numbers are drawn."""
         columns = []
         for column, choices in zip(self._plain.columns, self._choices, strict=True):
-            values = cleaned(whole(rows.column(column.name)))
+            values = cleaned(self._plain.types.read_column(column.name, whole(rows.column(column.name))))
             columns.append(replace(column, codes=choices.choices(values), array=values))
         return self._plain.alike(columns, self.bounds, random)
 
