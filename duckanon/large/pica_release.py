@@ -17,7 +17,6 @@ from duckanon._core.common.faces import face_of
 from duckanon._core.common.rules import Whole
 from duckanon._core.encoding.column_codecs import NumberColumn
 from duckanon._core.encoding.column_fit import MOST_DECIMALS
-from duckanon._core.encoding.column_split import OTHER
 from duckanon._core.encoding.fit import fit, refuse_nulls
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._core.encoding.table_encoding import Encoding
@@ -236,7 +235,7 @@ def _least_shared(
     for column in columns:
         value = _counted_value(column)
         is_choice = "TRUE" if column.regular is None else _is_beyond(con, column, bounds[column.name])
-        is_label = f"value = {sql.literal(OTHER)}" if OTHER in column.outcomes else "FALSE"
+        is_label = f"value = {sql.literal(column.merged)}"
         (smallest,) = sql.one(
             con,
             f"WITH chosen AS (SELECT DISTINCT {value} AS value FROM {written} WHERE {is_choice}), "

@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from duckanon._core.common.declare import Options
 from duckanon._core.common.faces import face_of
+from duckanon._core.common.made_labels import OTHER
 from duckanon._core.common.people import person_numbers
 from duckanon._core.common.progress import silent
 from duckanon._core.encoding.table_encoding import FEWEST_ROWS, ROWS_PER_COMPONENT
@@ -120,10 +121,14 @@ def synthesize(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
 
 
 def _refuse_rare(survey: Surveyed, draft: DataFrame, least: Mapping[str, int]) -> None:
-    """Count again, on what was written, that no value is there that fewer people hold than a column's least."""
+    """Count again, on what was written, that no value is there that fewer people hold than a column's least.
+
+    ``other`` is what merged values are called, whoever has a value that is written so.
+    """
     found = []
     for name, few in least.items():
         held = holders(survey.frame, name, survey.person).where(F.col(HOLDERS) < few).select(VALUE)
+        held = held.where(~F.col(VALUE).cast("string").eqNullSafe(OTHER))
         drawn = draft.select(column(name).alias(_DRAWN)).distinct()
         both = drawn.join(held, F.col(_DRAWN).eqNullSafe(F.col(VALUE)), "inner")
         found.append(both.limit(1).select(F.lit(name).alias(_DRAWN)))

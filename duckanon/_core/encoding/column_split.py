@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arrays import Bools, Floats, Ints, is_number, is_text
+from duckanon._core.common.made_labels import rest_label
 from duckanon._core.common.people import people_in
 from duckanon._core.encoding.arrow import indices_of, kind_of, valid_of
 from duckanon._core.encoding.column_codecs import NumberColumn
@@ -20,8 +21,6 @@ from duckanon._core.encoding.parts import ColumnParts, doubles
 from duckanon._core.encoding.special import special_values
 
 FEW_VALUES = 12  # whole numbers of at most as many values are categories
-OTHER = "other"
-"""The name of all texts shared by fewer than k people."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ def _categories(name: str, array: pa.Array, people: Ints | None, reading: Readin
 def _merged_categories(
     name: str, array: pa.Array, codes: Ints, values: list[Any], people: Ints | None, reading: Reading
 ) -> ColumnParts:
-    """Call texts shared by fewer than k people 'other'; where these are few, too, give them the commonest value."""
+    """Merge texts shared by fewer than k people (`rest_label`); where these are few, too, give them the commonest."""
     holders = people_in(codes, people, len(values))
     is_rare = reading.is_rare(holders)
     if not is_rare.any():
@@ -133,21 +132,12 @@ def _merged_categories(
     if is_rare.all():
         raise nothing_shared(name, reading.k)
     texts = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
-    target = int(np.argmax(holders))
-    is_kept = OTHER in values and not is_rare[values.index(OTHER)]
-    if is_text(texts) and is_kept:
-        target = values.index(OTHER)
-    elif is_text(texts) and rare_people >= reading.k:
+    target, merged = int(np.argmax(holders)), None
+    if is_text(texts) and rare_people >= reading.k:
+        merged = rest_label([value for value, rare in zip(values, is_rare.tolist(), strict=True) if not rare])
         target = len(values)
-        values = [*values, _unused_name(values)]
-        is_rare = np.append(is_rare, False)
-    return _recoded(name, array, np.where(is_rare[codes], target, codes), values)
-
-
-def _unused_name(values: Sequence[Any]) -> str:
-    """Return the name of merged texts: not one that a few people have, which would be released as theirs."""
-    names = (OTHER, f"{OTHER} values", *(f"{OTHER} values {number}" for number in range(2, len(values) + 3)))
-    return next(name for name in names if name not in values)
+        values = [*values, merged]
+    return replace(_recoded(name, array, np.where(is_rare[codes], target, codes), values), merged=merged)
 
 
 def _recoded(name: str, array: pa.Array, codes: Ints, values: list[Any]) -> ColumnParts:

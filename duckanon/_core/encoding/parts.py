@@ -28,6 +28,7 @@ class ColumnParts:
             for which nothing stands here.
         regular: How regular numbers are rounded, their range and steps; None for categories.
         array: The column itself.
+        merged: What texts that fewer than k people share are called together; None where there are none.
     """
 
     name: str
@@ -36,6 +37,7 @@ class ColumnParts:
     outcomes: tuple[Any, ...]
     regular: NumberColumn | None
     array: pa.Array
+    merged: str | None = None
 
     @property
     def choices(self) -> int:

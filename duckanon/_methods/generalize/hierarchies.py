@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypedDict
 
-ROOT = "*"  # the label of suppressed values
+from duckanon._core.common.made_labels import EVERYTHING
 
 
 class HierarchyTable:
@@ -20,7 +20,7 @@ class HierarchyTable:
             paths.setdefault(leaf, {})[level] = label
         levels = max((max(path) for path in paths.values()), default=0)
         tops = {path.get(levels) for path in paths.values()}
-        self.root = next(iter(tops)) or ROOT if len(tops) == 1 else ROOT
+        self.root = next(iter(tops)) or EVERYTHING if len(tops) == 1 else EVERYTHING
         self.height = levels + (len(tops) != 1) + (levels == 0)
         self._paths = {leaf: self._filled(leaf, path) for leaf, path in paths.items()}
         self._refuse_two_parents(name)

@@ -11,8 +11,9 @@ import pyarrow as pa
 from duckanon._core.common import labels
 from duckanon._core.common.arrays import Floats, Ints, Ints32, Reals, is_number, is_time, run_starts
 from duckanon._core.common.codes import Codes, encode
+from duckanon._core.common.made_labels import EVERYTHING, value_label
 from duckanon._core.common.values import numbers
-from duckanon._methods.generalize.hierarchies import ROOT, HierarchyTable
+from duckanon._methods.generalize.hierarchies import HierarchyTable
 
 _MOST_RANGES = 6
 """Widths of ranges that are tried, of about half as many ranges each."""
@@ -57,15 +58,16 @@ def column_levels(name: str, column: pa.ChunkedArray, tree: HierarchyTable | Non
     elif is_number(column.type):
         found = _of_ranges(name, different)
     else:
-        found = [("value", [_text(one) for one in different.to_pylist()], np.zeros(count))]
-    found.append((ROOT, [tree.root if tree else ROOT] * count, np.ones(count)))
+        shown = [None if text is None else value_label(text) for text in map(_text, different.to_pylist())]
+        found = [("value", shown, np.zeros(count))]
+    found.append((EVERYTHING, [tree.root if tree else EVERYTHING] * count, np.ones(count)))
     number_of: dict[str | None, int] = {}
     levels: list[str] = []
     coded: list[Ints] = []
     losses: list[Floats] = []
     for level, texts, loss in found:
         numbered = np.array([number_of.setdefault(text, len(number_of)) for text in texts], np.int64)
-        if coded and len(np.unique(numbered)) == len(np.unique(coded[-1])) and level != ROOT:
+        if coded and len(np.unique(numbered)) == len(np.unique(coded[-1])) and level != EVERYTHING:
             continue  # it joins nothing
         levels.append(level)
         coded.append(numbered)
@@ -94,6 +96,8 @@ def _of_tree(texts: Sequence[str | None], tree: HierarchyTable) -> list[_Level]:
     found: list[_Level] = []
     for level in range(tree.height):
         shown = [path[level] for path in paths]
+        if level == 0:
+            shown = [None if text is None else value_label(text) for text in shown]
         sizes: dict[str | None, int] = {}
         for text in shown:
             sizes[text] = sizes.get(text, 0) + 1

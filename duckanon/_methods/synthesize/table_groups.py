@@ -66,7 +66,8 @@ def refuse_rare_values(
     for column, grid in zip(columns, grids, strict=True):
         counted[column.name] = at_digits(grid, column, column.array)
         shown[column.name] = at_digits(grid, column, released.column(column.name).combine_chunks())
-    refuse_rare(pa.table(counted), pa.table(shown), people, least)
+    labels = [column.merged for column in columns]
+    refuse_rare(pa.table(counted), pa.table(shown), people, least, labels)
 
 
 def groups_of(labels: pa.Table, rows: int) -> list[Ints]:
