@@ -89,6 +89,30 @@ def whole_table(source: object, cols: list[str] | None = None) -> pa.Table:
         return pa.Table.from_batches(list(opened.batches(_BATCH_ROWS)), opened.schema)
 
 
+def order_by_values(table: pa.Table) -> pa.Table:
+    """Put rows into an order that depends on nothing but their values, and follows none of them.
+
+    A seed then repeats a release however the rows come: a database or a folder of files gives them in any order.
+    """
+    names = [str(index) for index in range(table.num_columns)]  # Arrow takes names with dots for paths
+    keys = pa.table([_sortable(column) for column in table.columns], names=names)
+    by_value = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in names])
+    return table.take(by_value.take(pa.array(np.random.default_rng(0).permutation(table.num_rows))))
+
+
+def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    """Return a column that Arrow sorts by, and in which only equal values are equal: NaN is, -0.0 and 0.0 are not."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _sortable(column.cast(kind.value_type))
+    if pa.types.is_float64(kind) or pa.types.is_float32(kind):
+        bits = pa.int64() if pa.types.is_float64(kind) else pa.int32()
+        return pa.chunked_array([chunk.view(bits) for chunk in column.chunks], bits)
+    if pa.types.is_null(kind) or pa.types.is_nested(kind) or pa.types.is_interval(kind):
+        return pa.array([repr(value) for value in column.to_pylist()])  # which Arrow cannot sort
+    return column
+
+
 def smallest_class(table: pa.Table, people: Ints | None = None) -> int:
     """Count the rows, or the people where they are told apart, of the record that has the fewest."""
     names = [str(index) for index in range(table.num_columns)]  # Arrow takes names with dots for paths
