@@ -14,6 +14,7 @@ from duckanon._core.common.people import NOBODY, person_index, person_numbers
 from duckanon._core.encoding.column_split import whole
 from duckanon._core.encoding.fit import fit
 from duckanon._core.encoding.identifiers import refuse_identifier
+from duckanon._core.encoding.number_types import NumberTypes
 from duckanon._core.encoding.parts import doubles
 from duckanon._core.encoding.sources import opened_source
 from duckanon._core.encoding.table_encoding import Encoding
@@ -27,18 +28,28 @@ class WholeSource(NamedTuple):
     Attributes:
         keys: The column that travels unchanged, with its index; None where there is none.
         people: Whose each row is; None where every row is another person.
+        types: How its numbers were read.
     """
 
     table: pa.Table
     encoding: Encoding
     keys: tuple[int, pa.Table] | None
     people: Ints | None
+    types: NumberTypes
 
 
 def read_whole(
-    source: object, key: str | None, log: Sequence[str] | None, nulls: str, person: str | None = None
+    source: object,
+    key: str | None,
+    log: Sequence[str] | None,
+    nulls: str,
+    person: str | None = None,
+    is_exact: bool = True,
 ) -> WholeSource:
-    """Read a source whole; the column of keys apart, with its index, and that of people, which is not released."""
+    """Read a source whole; the column of keys apart, with its index, and that of people, which is not released.
+
+    Numbers that a double does not tell apart are refused where they must be, to be computed with.
+    """
     table, people = whole_people(source, person)
     keys = None
     if key is not None:
@@ -47,8 +58,10 @@ def read_whole(
             raise ValueError(f"key must be one of cols; got {key}.")
         index = names.index(str(key).lower())
         keys, table = (index, table.select([index])), table.remove_column(index)
+    types = NumberTypes.of(table, is_exact)
+    table = types.read(table)
     encoding, _ = fit(table, log=log, nulls=nulls)
-    return WholeSource(table, encoding, keys, people)
+    return WholeSource(table, encoding, keys, people, types)
 
 
 def whole_people(source: object, person: str | None) -> tuple[pa.Table, Ints | None]:
