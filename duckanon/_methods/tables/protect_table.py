@@ -13,7 +13,7 @@ from duckanon._core.common.imports import imported
 from duckanon._methods.tables.cells import Cells
 from duckanon._methods.tables.patterns import Before, Pattern, hide_cells, hide_people
 from duckanon._methods.tables.primary import CellRule
-from duckanon._methods.tables.source import labels_of, locate, read_cells
+from duckanon._methods.tables.source import labels_of, locate, read_cells, without_empty
 
 
 def protect_table(
@@ -36,7 +36,7 @@ def protect_table(
     """Return the cells of the tables to publish. Options are as `PROTECT_TABLE` declares them."""
     rule = CellRule(k, p, dominance)
     cells = read_cells(
-        table,
+        without_empty(table),
         tables=[by, *(linked or ())],
         measure=measure,
         person=person,
