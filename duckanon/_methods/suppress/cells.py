@@ -59,8 +59,8 @@ def strict_cells(classes: Classes, people: Ints | None, k: int, costs: Floats) -
 
     Pattern by pattern, the cheapest first: records that are too few lose the columns of the pattern where k people
     among them agree without these. Whoever is left loses everything, and as many of the smallest classes with them as
-    it takes. It did not help to let records of large classes join a pattern that lacks some: three sets of columns of
-    the survey Adult at k = 3, 5 and 10 lost 38,069 cells with it and without, and 60 small tables 0.7 % less with it.
+    it takes. It did not help to let records of large classes join a pattern that lacks some: the survey Adult lost as
+    many cells, sdcMicro's testdata 458 instead of 406 at k = 3 and 789 instead of 768 at k = 5.
     """
     number, count = classes.of_record, classes.sizes
     cells = np.zeros((len(number), len(costs)), np.bool_)
