@@ -52,7 +52,9 @@ def release_together(
             f"CREATE VIEW {names[name]} AS FROM (SELECT {sql.name(table.person or '')}::VARCHAR AS {WHOSE}{others} "
             f"FROM {events[name].original}){only}"
         ).fetchall()
-    with refusals.translate_errors(file, *tables):
+    policy_names = {view: name for name, view in names.items()} | {_PEOPLE: "the tables of people"}
+    policy_names[WHOSE] = next(iter(tables.values())).person or ""
+    with refusals.translate_errors(file, *tables, policy_names=policy_names):
         con.execute(f"CREATE TABLE {_ROWS} AS {_call(tables, events, names, bool(parts))}").fetchall()
     for name, table in tables.items():
         columns = [f"{WHOSE} AS {sql.name(table.person or '')}", *map(sql.name, _released_columns(table))]
