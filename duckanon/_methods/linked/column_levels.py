@@ -175,7 +175,7 @@ def _widths(name: str, asked: Iterable[str]) -> dict[str, float]:
     """Return the widths of ranges that a ladder asks for, from narrow to wide, by their names."""
     widths: dict[str, float] = {}
     for level in asked:
-        if level in ("value", ROOT):
+        if level in ("value", EVERYTHING):
             continue
         try:
             widths[level] = float(level)
