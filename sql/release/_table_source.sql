@@ -1,6 +1,7 @@
 -- anon._table_source: the rows that an aggregate table is made of: its columns as labels (anon._cell_label), what a row
--- contributes, and whose row it is. A row contributes to its cells unless its measure is NULL or, where people are counted, it is
--- nobody's; a cell to which no row contributes is empty, and its people are those of the rows that contribute.
+-- contributes, and whose row it is. A row contributes to its cells unless its measure is NULL or, where people are
+-- counted, it is nobody's; a cell to which no row contributes is empty, and its people are those of the rows that
+-- contribute.
 --     measure           the column whose sums the table shows; NULL: it counts, and every row contributes 1
 --     _duckanon_value   the contribution of the row; NULL: it contributes nothing
 --     _duckanon_person  64 bits of the hash of its person, the same in every version of DuckDB; NULL where there is
