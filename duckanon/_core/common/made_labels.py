@@ -70,10 +70,7 @@ def rest_label(shared: Collection[str | None]) -> str:
         >>> rest_label(["a", "b"]), rest_label(["a", "other"])
         ('other', '{other}')
     """
-    label = OTHER
-    while label in shared:
-        label = "{" + label + "}"
-    return label
+    return "{" + OTHER + "}" if OTHER in shared else OTHER
 
 
 def set_label(listed: Sequence[str | None]) -> str | None:

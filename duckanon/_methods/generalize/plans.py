@@ -182,7 +182,7 @@ def _coarsening(
 ) -> Coarsening:
     """Choose how a column is generalized: as the caller says, or by what it holds."""
     if column.null_count == len(column):
-        return Top(no_leaves(holders))
+        return Top(no_leaves(holders), k)
     hierarchy = hierarchies.get(name.lower())
     if method is None:  # of other types the values decide
         of_type = "interval" if is_number(column.type) else "calendar" if is_time(column.type) else None
@@ -207,7 +207,7 @@ def _coarsening(
         return Hierarchy(texts, hierarchy)
     if method == "prefix" or (method is None and are_codes(texts, k)):
         return Prefixes(texts, k)
-    return Top(texts)
+    return Top(texts, k)
 
 
 def _report(
