@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from duckanon._bridge import sql
 from duckanon._measure.assess import vocabulary
+from duckanon._measure.assess.keys import SMALL_GROUP
 from duckanon.job import refusals
 from duckanon.job.errors import PolicyError
 from duckanon.job.methods import class_columns, linking
@@ -53,6 +54,11 @@ def linked_faults(table: Table) -> Iterator[tuple[tuple[str, ...], str]]:
 def joined_tables(file: PolicyFile) -> dict[str, Table]:
     """Return the tables whose released rows tell which of them are one person's."""
     return {name: table for name, table in file.policy.tables.items() if table.is_linked or linking(table)}
+
+
+def events_k(tables: Iterable[Table]) -> int:
+    """Return k of the tables of events, which is the same for all of them."""
+    return next(table.promises.k for table in tables if table.is_linked and table.promises.k is not None)
 
 
 def linked_errors(file: PolicyFile) -> list[PolicyError]:
@@ -157,7 +163,7 @@ def uncounted(
                 "the role quasi_identifier or drop, or name it in narrowing under [method]."
             )
             return file.wrong(name, ("columns", column), text)
-        if rows and not table.is_linked and _links_people(con, rows, column, table.promises.k or 0):
+        if rows and not table.is_linked and _links_people(con, rows, column):
             text = (
                 f"columns.{column} links people, as the key of a household does, in a way that known_events does not "
                 "count; give it the role identifier or drop, or name it in narrowing under [method]."
@@ -166,27 +172,27 @@ def uncounted(
     return None
 
 
-def _sampled(con: sql.Connection, rows: str, column: str, counted: str) -> float:
-    """Return what is counted of the values of a column that are not NULL, each a text, in a sample of the rows."""
-    value = f"trim(TRY_CAST({sql.name(column)} AS VARCHAR))"
-    sample = f"USING SAMPLE reservoir({refusals.MOST_ROWS} ROWS) REPEATABLE (1)"
-    texts = f"SELECT value FROM (SELECT {value} AS value FROM ({rows})) WHERE value <> ''"
-    return float(sql.one(con, f"SELECT coalesce({counted}, 0) FROM (FROM ({texts}) {sample})")[0])
-
-
 def _holds_dates(con: sql.Connection, rows: str, column: str) -> bool:
-    """Tell whether half of the values of a column are days or moments, in years that people live in."""
+    """Tell whether half of the values of a column are days or moments, in years that people live in, in a sample."""
+    value = f"trim(TRY_CAST({sql.name(column)} AS VARCHAR))"
     day = "regexp_extract(value, '^(.*?)(([ T]+\\d{1,2}:|T\\d{4}).*)?$', 1)"
     year = f"year(coalesce(try_strptime({day}, {_WRITTEN}), TRY_CAST(value AS TIMESTAMP)))"
     is_short = f"regexp_full_match({day}, '\\d{{1,2}}[./-]\\d{{1,2}}[./-]\\d{{2}}')"
     seconds = "abs(TRY_CAST(value AS DOUBLE))"
     is_epoch = " OR ".join(f"{seconds} BETWEEN 1e8 * {unit} AND 4.2e9 * {unit}" for unit in _EPOCH_UNITS)
     is_date = f"coalesce({year} BETWEEN 1850 AND 2150, false) OR {is_short} OR coalesce({is_epoch}, false)"
-    return _sampled(con, rows, column, f"avg(({is_date})::INTEGER)") >= 0.5
+    (share,) = sql.one(
+        con,
+        f"SELECT coalesce(avg(({is_date})::INTEGER), 0) FROM (FROM (SELECT value FROM (SELECT {value} AS value "
+        f"FROM ({rows})) WHERE value <> '') USING SAMPLE reservoir({refusals.MOST_ROWS} ROWS) REPEATABLE (1))",
+    )
+    return bool(share >= 0.5)
 
 
-def _links_people(con: sql.Connection, rows: str, column: str, k: int) -> bool:
-    """Tell whether a column is called as the keys of households are, and its values have fewer than k people each."""
+def _links_people(con: sql.Connection, rows: str, column: str) -> bool:
+    """Tell whether a column is called as the keys of households are, and has as few rows of each value."""
     if "household key" not in vocabulary.topics(column):
         return False
-    return 0 < _sampled(con, rows, column, "count(*) / count(DISTINCT value)") < k
+    quoted = sql.name(column)
+    known, different = sql.one(con, f"SELECT count({quoted}), count(DISTINCT {quoted}) FROM ({rows})")
+    return bool(0 < known <= SMALL_GROUP * different)
