@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 
 from duckanon._bridge import sql
+from duckanon._core.common.made_labels import TOTAL
 from duckanon._core.common.release_record import CellsEntry, MarginEntry, SuppressedEntry, TableEntry
 from duckanon.job import aggregate_trees, methods
 from duckanon.job.aggregate_trees import Trees
@@ -17,7 +18,7 @@ from duckanon.job.keys import Secret
 from duckanon.job.policy import Table, source_format
 from duckanon.job.promises import Promise, Tables
 
-_TOTAL = "'Total'"
+_TOTAL = sql.literal(TOTAL)
 _ADDED = ("people", "value", "max_deviation", "published", "interval_checked")
 _CATALOG = "previous_cells"
 _OF_RECORDS = (

@@ -23,7 +23,9 @@ WITH _duckanon_values AS MATERIALIZED (
     FROM anon._hierarchy('anon.hierarchy_level', col, hierarchy) WHERE labels[1] IS NOT NULL
 ), _duckanon_paths AS MATERIALIZED (                   -- each value and its label of every level
     SELECT value, size, leaf IS NOT NULL OR value IS NULL AS covered, level,
-           CASE WHEN value IS NOT NULL THEN coalesce(labels[level + 1], '*') END AS label
+           CASE WHEN value IS NULL THEN NULL
+                WHEN level = 0 THEN coalesce(anon._value_label(leaf), '*')
+                ELSE coalesce(labels[level + 1], '*') END AS label
     FROM _duckanon_values LEFT JOIN _duckanon_tree ON leaf = CAST(value AS VARCHAR),
          (SELECT unnest(range(max(len(labels)))) AS level FROM _duckanon_tree)
 ), _duckanon_levels AS (

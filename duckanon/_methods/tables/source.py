@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon._core.common.arrays import Bools, Floats, Ints, distinct
+from duckanon._core.common.made_labels import TOTAL
 from duckanon._methods.tables.cells import NOBODY, Cells, Contributions, strides, table_cells
-from duckanon._methods.tables.dimensions import TOTAL, Label, Tree, dimension
+from duckanon._methods.tables.dimensions import Label, Tree, dimension
 from duckanon._methods.tables.person_keys import person_keys
 
 _OWN = "_duckanon_"
