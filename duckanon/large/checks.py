@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from duckanon._bridge import sql
+from duckanon._bridge.calls import UNFIT_TYPE
 from duckanon._core.common.declare import Options
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.parameters import Kept
@@ -107,6 +109,10 @@ def opened(
     try:
         with workspace(source, target, memory, temporary) as work:
             yield work, resolve_columns(work.con, given)
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error as error:  # which may quote a value
+        raise type(error)(f"{caller}: {sql.why(error).removeprefix(f'{caller}: ')}.") from None
     except ValueError as error:
-        text = str(error)
+        text = UNFIT_TYPE if isinstance(error, pa.ArrowException) else str(error)
         raise ValueError(text if text.startswith(f"{caller}: ") else f"{caller}: {text}") from None

@@ -1,7 +1,8 @@
 -- anon._label_leaves: which of the original's values a released label stands for, one row each: those below it in the
 -- hierarchy, itself, the members of '{a, b}', and where none of these is known, the values that begin like '021**'. In
 -- '{a, other}' the last are those that no label names. The labels '*' and 'other' are left to the caller; values that
--- look like a label are in quotation marks (anon._read_labels). Prefixes are looked up by their lengths, which are few.
+-- look like a label are in quotation marks (anon._read_labels). Prefixes are looked up by their lengths, which are
+-- few.
 --     value_counts, spans, labels, leaves  names of steps: anon._value_counts and anon._column_spans of the original,
 --                                          the released labels, the hierarchies
 CREATE OR REPLACE MACRO anon._label_leaves(value_counts, spans, labels, leaves) AS TABLE

@@ -1,7 +1,7 @@
--- anon._read_labels: the labels of a release as they are read (`reading`). A label such as '*' or 'other' that is a value
--- of the original, too, is that value: its reading is in quotation marks. It is read as made up where the release shows
--- that it is: another label names the value, '{"other"}' or a set, or more rows have it than have the value. '{other}' is
--- what new records call merged values beside a value 'other', which may then be in more rows than before.
+-- anon._read_labels: the labels of a release as they are read (`reading`). A label such as '*' or 'other' that is a
+-- value of the original, too, is that value: its reading is in quotation marks. It is read as made up where the release
+-- shows that it is: another label names the value, '{"other"}' or a set, or more rows have it than have the value.
+-- '{other}' is what new records call merged values beside a value 'other', which may then be in more rows than before.
 --     labels, value_counts  names of steps: place, label and size; anon._value_counts of the original
 CREATE OR REPLACE MACRO anon._read_labels(labels, value_counts) AS TABLE
 WITH _duckanon_doubted AS (

@@ -25,7 +25,9 @@ WITH _duckanon_values AS MATERIALIZED (
     SELECT value, size, leaf IS NOT NULL OR value IS NULL AS covered, level,
            CASE WHEN places > 1
                      THEN error('anon.hierarchy_level: hierarchy must name each value once; got ' || leaf || ' twice.')
-                WHEN value IS NOT NULL THEN coalesce(labels[level + 1], '*') END AS label
+                WHEN value IS NULL THEN NULL
+                WHEN level = 0 THEN coalesce(anon._value_label(leaf), '*')
+                ELSE coalesce(labels[level + 1], '*') END AS label
     FROM _duckanon_values LEFT JOIN _duckanon_tree ON leaf = CAST(value AS VARCHAR),
          (SELECT unnest(range(max(len(labels)))) AS level FROM _duckanon_tree)
 ), _duckanon_levels AS (

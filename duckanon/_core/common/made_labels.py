@@ -1,13 +1,10 @@
 """Labels that the package makes up, and values that look like one: ``*``, ``other``, ``{a, b}``, ``021**``, ``Total``.
 
-A label that the package makes up is always written the same, whoever is in the table. A value that could be read as one
-is released as the set of itself, in quotation marks: ``{"other"}``. Within braces quotation marks mean a value of the
-column, and ``other`` without them means all values that no label names. So nobody's value decides how the labels of
-others are written, and only values that may be released are ever quoted. Numbers and dates need none of this: their
-ranges are no numbers.
-
-Columns that keep their values, as in new records, keep their texts too. There the label of merged values gives way:
-it is ``{other}`` where enough people share the text ``other`` (`rest_label`).
+A value that could be read as a label is released as the set of itself, in quotation marks: ``{"other"}``. Within braces
+quotation marks mean a value of the column, and ``other`` without them means all values that no label names. Merged
+values are called ``other``, and ``{other}`` beside a value ``other`` that may be released (`rest_label`). Only such
+values, which enough people share, decide how labels are written: the value of one person changes none. Numbers and
+dates need none of this, since their ranges are no numbers. Columns of new records keep their values as they are.
 
 In SQL ``anon._value_label``, ``anon._list_text`` and ``anon._label_members`` write and read the same.
 """
@@ -24,7 +21,7 @@ OTHER = "other"
 """Values of the column that no label names: fewer than k people share each."""
 
 TOTAL = "Total"
-"""The margin of a column of a table: all its values together."""
+"""The margin of a column of a table: all its values together. ``anon._cell_label`` quotes values that are called so."""
 
 NULL = "NULL"
 
@@ -36,6 +33,7 @@ MARKED = r'\{("(?:[^"]|"")*")\}'
 
 _MEMBER = re.compile(r'(?:^|, )("(?:[^"]|"")*"|(?:[^,]|,[^ ])*)')
 _MARKED = re.compile(MARKED)
+_RESTS = (OTHER, "{" + OTHER + "}")
 
 
 def is_like_label(value: str) -> bool:
@@ -53,16 +51,6 @@ def value_label(value: str) -> str:
     return "{" + _quoted(value) + "}" if is_like_label(value) else value
 
 
-def cell_value_label(value: str | None) -> str | None:
-    """Write a value of a table's column as the label of its cells, beside the margin ``Total``.
-
-    Examples:
-        >>> [cell_value_label(value) for value in ("other", "Total", None)]
-        ['other', '{"Total"}', None]
-    """
-    return value if value is None or _innermost(value) != TOTAL else "{" + _quoted(value) + "}"
-
-
 def listed_value(value: str | None) -> str | None:
     """Write a value as an entry of a list: itself, or its label where it could be read as `OTHER` or as such a label.
 
@@ -70,32 +58,29 @@ def listed_value(value: str | None) -> str | None:
         >>> listed_value("*"), listed_value("other"), listed_value('{"a"}')
         ('*', '{"other"}', '{"{""a""}"}')
     """
-    if value is None or (value != OTHER and not _MARKED.fullmatch(value)):
+    if value is None or (value not in _RESTS and not _MARKED.fullmatch(value)):
         return value
     return value_label(value)
 
 
 def rest_label(shared: Collection[str | None]) -> str:
-    """Return what merged values are called beside the values that enough people share, which keep their texts.
+    """Return what merged values are called beside the values that enough people share.
 
     Examples:
         >>> rest_label(["a", "b"]), rest_label(["a", "other"])
         ('other', '{other}')
     """
-    label = OTHER
-    while label in shared:
-        label = "{" + label + "}"
-    return label
+    return "{" + OTHER + "}" if OTHER in shared else OTHER
 
 
 def set_label(listed: Sequence[str | None]) -> str | None:
-    """Write the entries of a list (`listed_value`, `OTHER`, None for NULL) as one label.
+    """Write the entries of a list (`listed_value`, `rest_label`, None for NULL) as one label.
 
     Examples:
         >>> set_label(["a"]), set_label(["*"]), set_label(["a, b", '{"other"}', "other", None])
         ('a', '{"*"}', '{"a, b", "other", other, NULL}')
     """
-    if len(listed) == 1 and (listed[0] is None or listed[0] == OTHER or not is_like_label(listed[0])):
+    if len(listed) == 1 and (listed[0] is None or listed[0] in _RESTS or not is_like_label(listed[0])):
         return listed[0]
     return "{" + ", ".join(map(_member, listed)) + "}"
 
@@ -113,8 +98,8 @@ def set_members(label: str | None) -> list[str | None]:
 
 
 def _member(entry: str | None) -> str:
-    if entry is None or entry == OTHER:
-        return entry or NULL
+    if entry is None or entry in _RESTS:
+        return NULL if entry is None else OTHER
     if is_marked := _MARKED.fullmatch(entry):
         return is_marked[1]
     is_hard = entry in QUOTED_VALUES or entry.endswith(EVERYTHING) or re.search(QUOTED_MARKS, entry)
@@ -123,13 +108,6 @@ def _member(entry: str | None) -> str:
 
 def _quoted(value: str) -> str:
     return '"' + value.replace('"', '""') + '"'
-
-
-def _innermost(value: str) -> str:
-    """Take the marks off a value that looks like a label in quotation marks, as often as it has them."""
-    while is_marked := _MARKED.fullmatch(value):
-        value = is_marked[1][1:-1].replace('""', '"')
-    return value
 
 
 def _value(written: str) -> str | None:

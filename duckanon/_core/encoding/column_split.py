@@ -134,7 +134,10 @@ def _merged_categories(
     texts = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
     target, merged = int(np.argmax(holders)), None
     if is_text(texts) and rare_people >= reading.k:
-        merged = rest_label([value for value, rare in zip(values, is_rare.tolist(), strict=True) if not rare])
+        shared = [value for value, rare in zip(values, is_rare.tolist(), strict=True) if not rare]
+        merged = rest_label(shared)
+        while merged in shared:
+            merged = "{" + merged + "}"
         target = len(values)
         values = [*values, merged]
     return replace(_recoded(name, array, np.where(is_rare[codes], target, codes), values), merged=merged)

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from duckanon._core.common.arrays import Floats, is_text, is_time
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
-from duckanon._core.common.made_labels import EVERYTHING, MARKED, NULL, QUOTED_MARKS, QUOTED_VALUES
+from duckanon._core.common.made_labels import EVERYTHING, MARKED, NULL, OTHER, QUOTED_MARKS, QUOTED_VALUES
 from duckanon._core.encoding.arrow import array_of
 from duckanon._core.encoding.pairs import CategoryPair, kind_of, numbers_of, pair, plain, step_of
 from duckanon._core.privacy.cells import MISSING, CellColumn, value_column
@@ -206,7 +206,7 @@ def _set_labels(lists: pa.Array) -> pa.Array:
     in_marks = pc.binary_join_element_wise('"', pc.replace_substring(values, '"', '""'), '"', "")
     is_hard = pc.or_(pc.match_substring_regex(values, QUOTED_MARKS), pc.is_in(values, pa.array(QUOTED_VALUES)))
     is_hard = pc.or_(is_hard, pc.ends_with(values, EVERYTHING))
-    is_marked = pc.match_substring_regex(values, f"^{MARKED}$")
+    is_marked = pc.match_substring_regex(values, f"^({MARKED}|{{{OTHER}}})$")  # {other} is no value
     members = pc.if_else(is_marked, pc.utf8_slice_codeunits(values, 1, -1), pc.if_else(is_hard, in_marks, values))
     named = pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), members.fill_null(NULL))
     sets = pc.binary_join_element_wise("{", pc.binary_join(named, ", "), "}", "")

@@ -26,7 +26,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arrays import Bools, Ints
-from duckanon._core.common.made_labels import EVERYTHING, OTHER, value_label
+from duckanon._core.common.made_labels import EVERYTHING, rest_label, value_label
 from duckanon._methods.generalize.hierarchies import HierarchyTable
 from duckanon._methods.generalize.hierarchy_trees import leaf_shares, prefix_tree, tree_of
 from duckanon._methods.generalize.leaves import Leaves, TextLeaves, codes_among
@@ -208,6 +208,7 @@ class Top(Coarsening):
     """Values without any order: some stay as they are, all others become one."""
 
     column: TextLeaves
+    k: int  # people who share a value that may be named
     method = "top"
 
     @cached_property
@@ -223,7 +224,9 @@ class Top(Coarsening):
         kept = [text for text, stays in zip(self.column.texts, is_kept.tolist(), strict=True) if stays]
         for text in kept:
             yield Bucket("value", text, text, value_label(text))
-        yield Bucket("rest", None, None, OTHER if kept else EVERYTHING)
+        pairs = zip(self.column.texts, self.column.people.tolist(), strict=False)
+        label = rest_label([text for text, held in pairs if held >= self.k])
+        yield Bucket("rest", None, None, label if kept else EVERYTHING)
 
 
 def _shared_prefix(text: str, other: str) -> str:

@@ -20,6 +20,7 @@ from duckanon._core.common.diversity import DiversityRule
 from duckanon._core.common.imports import imported
 from duckanon._core.common.parameters import by_column, column_weights, refuse_other_columns
 from duckanon._core.common.people import NOBODY
+from duckanon._core.common.sql_types import sql_type
 from duckanon._methods.generalize.budgets import distinct_budget, states_within
 from duckanon._methods.generalize.calendar_method import Calendar
 from duckanon._methods.generalize.declared import PLAN_ROWS
@@ -181,7 +182,7 @@ def _coarsening(
 ) -> Coarsening:
     """Choose how a column is generalized: as the caller says, or by what it holds."""
     if column.null_count == len(column):
-        return Top(no_leaves(holders))
+        return Top(no_leaves(holders), k)
     hierarchy = hierarchies.get(name.lower())
     if method is None:  # of other types the values decide
         of_type = "interval" if is_number(column.type) else "calendar" if is_time(column.type) else None
@@ -190,12 +191,15 @@ def _coarsening(
         return Intervals(number_leaves(name, column, holders, end_people), k)
     if method == "round":
         if not is_number(column.type):
-            raise ValueError(f'column "{name}" must hold numbers for the method round; its type is {column.type}.')
+            raise ValueError(
+                f'column "{name}" must hold numbers for the method round; its type is {sql_type(column.type)}.'
+            )
         return Steps.parting(number_leaves(name, column, holders, end_people), k)
     if method == "calendar":
         if not is_time(column.type):
             raise ValueError(
-                f'column "{name}" must hold dates or timestamps for the method calendar; its type is {column.type}.'
+                f'column "{name}" must hold dates or timestamps for the method calendar; its type is '
+                f"{sql_type(column.type)}."
             )
         return Calendar(day_leaves(name, column, holders, end_people))
     texts = text_leaves(name, column, holders)
@@ -203,7 +207,7 @@ def _coarsening(
         return Hierarchy(texts, hierarchy)
     if method == "prefix" or (method is None and are_codes(texts, k)):
         return Prefixes(texts, k)
-    return Top(texts)
+    return Top(texts, k)
 
 
 def _report(

@@ -102,7 +102,7 @@ def _fitted(
     left = column.found(is_released)
     groups = replace(groups, group_of_leaf=groups.group_of_leaf[left])
     if left[0] >= column.size:  # only NULL
-        return Top(no_leaves(holders)), groups
+        return Top(no_leaves(holders), k), groups
     return coarsening.fitted(column.taken(is_released, holders, k)), groups
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 
 from duckanon._core.common.arrays import Array, Floats, Ints, run_lengths, run_starts
 from duckanon._core.common.labels import Scale
-from duckanon._core.common.made_labels import EVERYTHING, OTHER, listed_value, set_label, value_label
+from duckanon._core.common.made_labels import EVERYTHING, listed_value, rest_label, set_label, value_label
 from duckanon._core.common.values import exact_numbers
 from duckanon._core.numbers.ends import typed_ends
 from duckanon._core.numbers.parts import part_numbers
@@ -116,7 +117,7 @@ class TreeCoding(Coding):
     """Values of a hierarchy in the order of its tree.
 
     The root stands for everything: the hierarchy's own values, others that k people have, None for NULL if they do,
-    and `OTHER` where fewer have one, as entries of a list (`listed_value`).
+    and their label where fewer have one, as entries of a list (`listed_value`).
     """
 
     paths: Sequence[tuple[str, ...] | None]  # by code: the labels from the value up to below the root; None for NULL
@@ -162,13 +163,17 @@ class TreeCoding(Coding):
 
 @dataclass(frozen=True)
 class SetCoding(Coding):
-    """Values without an order; one may be NULL, and the last code may stand for rare ones, which are called `OTHER`.
+    """Values without an order; one may be NULL, and the last code may stand for rare ones.
 
-    Naming a value of fewer than k people would reveal its few people.
+    These are called `rest_label`: naming a value of fewer than k people would reveal its few people.
     """
 
     named: Sequence[str | None]  # by code: the value as text, None for NULL
     has_rest: bool  # whether one more code stands for all others
+
+    @cached_property
+    def _rest(self) -> str:
+        return rest_label(self.named)
 
     def _codes_of(self, column: pa.ChunkedArray) -> Array:
         return _places(self.name, column, self.named, len(self.named) if self.has_rest else None)
@@ -184,7 +189,7 @@ class SetCoding(Coding):
     def _listed(self, members: tuple[int, ...]) -> list[str | None]:
         values = [self.named[member] for member in members if member < len(self.named)]
         listed = [listed_value(value) for value in sorted(value for value in values if value is not None)]
-        return [*listed, *[OTHER] * (len(values) < len(members)), *[None] * (None in values)]
+        return [*listed, *[self._rest] * (len(values) < len(members)), *[None] * (None in values)]
 
     def _labelled(self, codes: Array, starts: Ints, label: Callable[[list[str | None]], str | None]) -> pa.Array:
         members = _members(codes, starts)

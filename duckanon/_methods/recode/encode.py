@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arrays import Bools, Floats, Ints, is_number, is_time
-from duckanon._core.common.made_labels import OTHER, listed_value
+from duckanon._core.common.made_labels import listed_value, rest_label
 from duckanon._core.common.values import exact_numbers
 from duckanon._core.numbers.parts import Parts, column_parts, counted_parts
 from duckanon._core.numbers.support import Support, column_support
@@ -126,7 +126,7 @@ def _hierarchy(name: str, leaves: TextLeaves, tree: HierarchyTable, k: int, weig
     listed = [listed_value(value) for value in sorted(value for value in releasable if value is not None)]
     everything = [*listed, *([None] * (None in named))]
     if not releasable.issuperset(values):
-        everything.append(OTHER)
+        everything.append(rest_label(releasable))
     codes = code_of_leaf[leaves.codes]
     return TreeCoding(name, column, codes, in_order, tree.root, _leaves_below(tree), everything)
 

@@ -14,6 +14,7 @@ from duckanon._core.common.arrays import Ints, is_number
 from duckanon._core.common.codes import encode
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.people import NOBODY
+from duckanon._core.common.sql_types import sql_type
 from duckanon._core.encoding.column_split import Reading, split_columns
 from duckanon._core.encoding.coordinates import WIDE, Places, placed_choices, sums_of
 from duckanon._core.encoding.fit import fit
@@ -108,7 +109,7 @@ class PlainColumns:
         for name in known_columns("log", names or [], self.schema.names):
             if not is_number(self.schema.field(name).type):
                 type_ = self.schema.field(name).type
-                raise ValueError(f'column "{name}" has no logarithms: it holds no numbers; got {type_}.')
+                raise ValueError(f'column "{name}" has no logarithms: it holds no numbers; got {sql_type(type_)}.')
         numbers = {column.name for column in self.columns if column.regular is not None}
         numbers &= set(self.table.column_names)
         return None if names is None else [name for name in names if name in numbers]
