@@ -110,7 +110,8 @@ _immune = functools.lru_cache(maxsize=256)(qualified)
 def _release_query(declared: Release, given: Options) -> str:
     """Write a release that changes every column it takes."""
     tables = _tables(declared)
-    run = _run(declared, *_tickets(tables, given), options=_options(declared, given, _hierarchies(given)))
+    tickets = _tickets(tables, given, caller=f"anon.{declared.name}")
+    run = _run(declared, *tickets, options=_options(declared, given, _hierarchies(given)))
     unpack = f"anon.{declared.unpacked_by or '_unpack'}"
     steps, shape, columns = _steps(declared, tables, given), _step(tables[0]), _columns(given, declared.columns)
     if declared.numbered and given[declared.numbered]:
@@ -209,12 +210,18 @@ def _step(table: Parameter) -> str:
     return f"'\"_duckanon_{table.name}\"'"
 
 
-def _tickets(tables: Iterable[Parameter], given: Options, seed: int | None = None) -> list[str]:
-    """Write how each table reaches Python; a table that is left out is NULL, and an empty list where it has no rows."""
+def _tickets(
+    tables: Iterable[Parameter], given: Options, seed: int | None = None, caller: str | None = None
+) -> list[str]:
+    """Write how each table reaches Python; a table that is left out is NULL, and an empty list where it has no rows.
+
+    `caller` is a function that releases all columns of its tables.
+    """
+    more = "" if caller is None else f", caller := {sql.literal(caller)}"
     order = sql.literal(given.get("seed", seed))
     tickets = []
     for one in tables:
-        ticket = f"anon._tickets({_step(one)}, '', {order}, true)"
+        ticket = f"anon._tickets({_step(one)}, '', {order}, true{more})"
         ticket = ticket if one.is_required else f"coalesce({ticket}, [])"
         tickets.append("NULL::BIGINT[]" if given[one.name] is None else ticket)
     return tickets

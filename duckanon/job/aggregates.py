@@ -105,15 +105,17 @@ def load_previous(con: sql.Connection, path: Path, target: Path | None, name: st
 
 
 def overlaps(con: sql.Connection, table: Table, original: str) -> bool:
-    """Tell whether somebody is in several inner cells, so that a margin has fewer people than its parts together."""
+    """Tell whether somebody contributes to several inner cells: a margin has fewer people than its parts together."""
     if not table.person:
         return False
+    person, measure = sql.name(table.person), getattr(table.method, "measure", None)
+    contributes = f"{person} IS NOT NULL" + (f" AND {sql.name(measure)} IS NOT NULL" if measure else "")
     cells = f"count(DISTINCT row({sql.names(table.protected)}))"
     return bool(
         sql.one(
             con,
-            f"SELECT count(*) > 0 FROM (SELECT {cells} AS n FROM {original} "
-            f"WHERE {sql.name(table.person)} IS NOT NULL GROUP BY {sql.name(table.person)} HAVING n > 1)",
+            f"SELECT count(*) > 0 FROM (SELECT {cells} AS n FROM {original} WHERE {contributes} "
+            f"GROUP BY {person} HAVING n > 1)",
         )[0]
     )
 

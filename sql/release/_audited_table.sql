@@ -8,8 +8,9 @@ WITH _duckanon_chosen AS (
                                                                    'value': "value", 'people': people}))
     FROM query_table(published)
 ), _duckanon_table AS (
-    SELECT CAST(COLUMNS(anon._table_columns("by", linked)) AS VARCHAR), CAST(COLUMNS(["value"]) AS DOUBLE) AS "value",
-           CAST(COLUMNS([coalesce(people, "value")]) AS DOUBLE) AS people
+    SELECT CAST(COLUMNS(anon._table_columns("by", linked)) AS VARCHAR),
+           anon._shown_number('anon.audit_table', 'published', COLUMNS(["value"])) AS "value",
+           anon._shown_number('anon.audit_table', 'published', COLUMNS([coalesce(people, "value")])) AS people
     FROM _duckanon_chosen
 ), _duckanon_source AS (
     SELECT COLUMNS(_anon_choose(*, 'anon.audit_table', coalesce(original, published),

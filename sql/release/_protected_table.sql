@@ -19,8 +19,9 @@ WITH _duckanon_chosen AS (
                                 {'by': anon._table_columns("by", linked), 'value': ['people', 'value']}))
     FROM query_table(coalesce(previous, '"_duckanon_nothing"'))
 ), _duckanon_before AS (
-    SELECT CAST(COLUMNS(anon._table_columns("by", linked)) AS VARCHAR), CAST(people AS DOUBLE) AS people,
-           CAST("value" AS DOUBLE) AS "value"
+    SELECT CAST(COLUMNS(anon._table_columns("by", linked)) AS VARCHAR),
+           anon._shown_number('anon.protect_table', 'previous', people) AS people,
+           anon._shown_number('anon.protect_table', 'previous', "value") AS "value"
     FROM _duckanon_named
 ), _duckanon_shape AS (
     SELECT CAST(COLUMNS(anon._table_columns("by", linked)) AS VARCHAR), NULL::BIGINT AS people, NULL::DOUBLE AS "value",

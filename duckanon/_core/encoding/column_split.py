@@ -203,7 +203,7 @@ def number_parts(name: str, array: pa.Array, people: Ints | None, reading: Readi
     if holders[len(special)] < reading.k:  # NULLs of a few: a regular number takes their place
         to[len(special)] = len(special) + 1
     if people_in((to[codes] == len(special) + 1).astype(np.int64), people, 2)[1] < reading.k:
-        return _without_regular(name, array, to[codes], special, reading.k)
+        return _without_regular(name, array, to[codes], _values_at(special, values, array), reading.k)
     codes = to[codes]
     is_regular = codes == len(special) + 1
     if valid is not None:
@@ -215,14 +215,14 @@ def number_parts(name: str, array: pa.Array, people: Ints | None, reading: Readi
     left = [code for code in range(len(special) + 1) if to[code] == code and holders[code]]
     number = np.full(len(special) + 2, len(left))
     number[left] = np.arange(len(left))
-    known = _typed(special, array.type)
+    known = _values_at(special, values, array)
     outcomes = tuple([*known, None][code] for code in left)
     return ColumnParts(name, array.type, number[codes], outcomes, with_usual_digits(regular, numbers), array)
 
 
-def _without_regular(name: str, array: pa.Array, codes: Ints, special: Floats, k: int) -> ColumnParts:
+def _without_regular(name: str, array: pa.Array, codes: Ints, special: list[Any], k: int) -> ColumnParts:
     """Give the special value that most hold to the few that have another number."""
-    values: list[Any] = [*_typed(special, array.type), None, None]
+    values: list[Any] = [*special, None, None]
     counts = np.bincount(codes, minlength=len(values))
     counts[-1] = 0
     if not counts.any():
@@ -230,6 +230,7 @@ def _without_regular(name: str, array: pa.Array, codes: Ints, special: Floats, k
     return _recoded(name, array, np.where(codes == len(special) + 1, int(np.argmax(counts)), codes), values)
 
 
-def _typed(numbers: Floats, type_: pa.DataType) -> list[Any]:
-    """Return numbers as Python values of a column's type, which dates, having no special values, need not have."""
-    return list(pa.array(numbers).cast(type_, safe=False).to_pylist()) if len(numbers) else []
+def _values_at(numbers: Floats, values: Floats, array: pa.Array) -> list[Any]:
+    """Return the values of a column, of its type, that were taken as these numbers."""
+    firsts = [int(np.argmax(values == number)) for number in numbers.tolist()]
+    return list(array.take(pa.array(firsts, pa.int64())).to_pylist())

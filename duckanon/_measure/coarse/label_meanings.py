@@ -141,7 +141,7 @@ def _of_numbers(
         else:
             ends = held_ends(label, is_date, unit)
             if ends is None:
-                raise _not_understood(name, label)
+                raise _not_understood(name)
             if ends[0] != ends[1] or not _NUMBER.fullmatch(label):
                 meanings[label] = Meaning("interval", *ends)
     return meanings
@@ -199,7 +199,7 @@ def _of_texts(
         if label == OTHER:
             own = [*own, *(value for value in values if value not in covered)]
         elif label is not None and not own:
-            raise _not_understood(name, label)
+            raise _not_understood(name)
         listed: list[tuple[str | None, float | None]] = [(value, values[value]) for value in own]
         if has_null and (label is None or _names_null(label) or (not null_shown and _is_rest(label))):
             listed.append(_NULL)
@@ -241,8 +241,8 @@ def _texts(values: pa.Array) -> list[str]:
     return list(known.cast(pa.string()).to_pylist())
 
 
-def _not_understood(name: str, label: str) -> ValueError:
+def _not_understood(name: str) -> ValueError:
     return ValueError(
-        f"column {name} of the release has the label {label}, which is no value of the original's column, no range, "
-        "prefix or set of them and in no hierarchy of the column; name its hierarchy in hierarchies."
+        f"column {name} of the release has a label that is no value of the original's column, no range, prefix or set "
+        "of them and in no hierarchy of the column; name its hierarchy in hierarchies."
     )

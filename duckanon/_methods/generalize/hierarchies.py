@@ -39,8 +39,8 @@ class HierarchyTable:
                 parent = parents.setdefault((level, path[level]), path[level + 1])
                 if parent != path[level + 1]:
                     raise ValueError(
-                        f'the hierarchy of column "{name}" is not a tree: "{path[level]}" on level {level} lies in '
-                        f'both "{parent}" and "{path[level + 1]}"; give one of them another label.'
+                        f'the hierarchy of column "{name}" is not a tree: a label on level {level} lies in two '
+                        f"labels on level {level + 1}; give it another name in one of them."
                     )
 
     @property

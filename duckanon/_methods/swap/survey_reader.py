@@ -96,7 +96,7 @@ class SurveyColumns:
     """Reader of a table's rows like those of a survey of it, with k people behind the ends of numbers."""
 
     def __init__(self, plain: PlainColumns, k: int) -> None:
-        self._plain = plain
+        self._plain, self.types = plain, plain.types
         self._choices: list[_Texts | _Numbers] = [
             (_Texts if kind_of(column.name, column.array.type) == "category" else _Numbers).of(column)
             for column in plain.columns
@@ -116,7 +116,7 @@ class SurveyColumns:
         """Return the plain columns of rows of the survey's columns and types; missing numbers are drawn."""
         columns = []
         for column, choices in zip(self._plain.columns, self._choices, strict=True):
-            values = cleaned(whole(rows.column(column.name)))
+            values = cleaned(self.types.read_column(column.name, whole(rows.column(column.name))))
             columns.append(replace(column, codes=choices.choices(values), array=values))
         return self._plain.alike(columns, self.bounds, random)
 
