@@ -14,9 +14,16 @@ WITH _duckanon_chosen AS NOT MATERIALIZED (       -- of every column in it, each
 ), _duckanon_plan AS (
     SELECT col AS column_name, CASE anon._kind(typeof(lower)) WHEN 'date' THEN 'time' ELSE 'number' END AS covers,
            anon._bound_text(anon._plan_number(lower), typeof(lower)) AS lower,
-           anon._bound_text(anon._plan_number(upper), typeof(upper)) AS upper, label, "rows", released
-    FROM query_table(anon._checked('anon.apply_partition', partition, [col]))
+           anon._bound_text(anon._plan_number(upper), typeof(upper)) AS upper, CAST(label AS VARCHAR) AS label,
+           TRY_CAST(CAST("rows" AS VARCHAR) AS BIGINT) AS "rows", released
+    FROM (FROM (SELECT NULL AS lower, NULL AS upper, NULL AS label, NULL AS "rows" LIMIT 0)
+          UNION ALL BY NAME
+          FROM query_table(anon._checked('anon.apply_partition', partition, [col])))
          LEFT JOIN anon._released_types('"_duckanon_chosen"', [col]) ON true
+    WHERE anon._unless((SELECT anon._lacking('anon.apply_partition', 'partition',
+                                             'a partition, as anon.quantile_partition makes it', list(column_name),
+                                             ['lower', 'upper', 'label', 'rows'])
+                        FROM anon._columns(CAST(partition AS VARCHAR))))
 )
 FROM anon._applied('anon.apply_partition', '"_duckanon_chosen"', [col], '_duckanon_plan', keep);
 COMMENT ON MACRO TABLE anon.apply_partition IS

@@ -12,8 +12,9 @@ import pyarrow as pa
 from duckanon._core.common import labels
 from duckanon._core.common.arrays import Bools, Floats, Ints, Ints32, Reals, is_number, is_time
 from duckanon._core.common.codes import Codes, encode
+from duckanon._core.common.made_labels import EVERYTHING, value_label
 from duckanon._core.common.values import exact_numbers, numbers
-from duckanon._methods.generalize.hierarchies import ROOT, HierarchyTable
+from duckanon._methods.generalize.hierarchies import HierarchyTable
 
 _MOST_RANGES = 6
 """Widths of ranges that are tried, of about half as many ranges each."""
@@ -82,8 +83,9 @@ def column_levels(
     elif is_number(column.type):
         positions, found = _of_ranges(name, different, asked)
     else:
-        found = [("value", [_text(one) for one in different.to_pylist()], np.zeros(count))]
-    found.append((ROOT, [tree.root if tree else ROOT] * count, np.zeros(count)))
+        shown = [None if text is None else value_label(text) for text in map(_text, different.to_pylist())]
+        found = [("value", shown, np.zeros(count))]
+    found.append((EVERYTHING, [tree.root if tree else EVERYTHING] * count, np.zeros(count)))
     number_of: dict[str | None, int] = {}
     levels: list[str] = []
     coded: list[Ints] = []
@@ -91,7 +93,7 @@ def column_levels(
     for level, texts, width in found:
         numbered = np.array([number_of.setdefault(text, len(number_of)) for text in texts], np.int64)
         joins_nothing = coded and len(np.unique(numbered)) == len(np.unique(coded[-1]))
-        if asked is None and joins_nothing and level != ROOT:
+        if asked is None and joins_nothing and level != EVERYTHING:
             continue
         levels.append(level)
         coded.append(numbered)
@@ -121,7 +123,13 @@ def _joined_shares(values: Codes, label_of_value: Ints32) -> Reals:
 def _of_tree(texts: Sequence[str | None], tree: HierarchyTable) -> list[_Level]:
     paths = [(None,) * tree.height if text is None else tree.path(text) for text in texts]
     nothing = np.zeros(len(texts))
-    return [(str(level), [path[level] for path in paths], nothing) for level in range(tree.height)]
+    found: list[_Level] = []
+    for level in range(tree.height):
+        shown = [path[level] for path in paths]
+        if level == 0:
+            shown = [None if text is None else value_label(text) for text in shown]
+        found.append((str(level), shown, nothing))
+    return found
 
 
 def _of_calendar(name: str, different: pa.ChunkedArray, may_end: bool) -> tuple[Floats, list[_Level]]:
@@ -167,7 +175,7 @@ def _widths(name: str, asked: Iterable[str]) -> dict[str, float]:
     """Return the widths of ranges that a ladder asks for, from narrow to wide, by their names."""
     widths: dict[str, float] = {}
     for level in asked:
-        if level in ("value", ROOT):
+        if level in ("value", EVERYTHING):
             continue
         try:
             widths[level] = float(level)
