@@ -15,7 +15,8 @@ WITH _duckanon_coded AS (
            nullif(hash(_duckanon_person), hash(NULL)) AS somebody, hash(_duckanon_row) AS row_hash
     FROM query_table(tbl) AS _duckanon_row
 ), _duckanon_packed AS (
-    SELECT unnest(columns), struct_pack(kept := kept, kept_keys := kept_keys, somebody := somebody, row_hash := row_hash)
+    SELECT unnest(columns),
+           struct_pack(kept := kept, kept_keys := kept_keys, somebody := somebody, row_hash := row_hash)
                AS "duckanon others"
     FROM _duckanon_coded
 ), _duckanon_plan_of_cols AS (                                  -- a plan may be for other columns, too
