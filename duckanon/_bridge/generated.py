@@ -158,7 +158,8 @@ def _class_query(declared: Release, given: Options) -> str:
         more["refused"] = f"(SELECT sentence FROM {refused})"
         more["keep"] = "(SELECT list(column_name) FROM anon._columns('\"_duckanon_kept\"'))"
     is_ordered = declared.orders_rows and (kept or _columns(given, ("person", "sensitive")))
-    run = _run(declared, *_tickets(tables, given, 0 if is_ordered else None), options=_options(declared, given, more))
+    tickets = _tickets(tables, given, cols if is_ordered else None)
+    run = _run(declared, *tickets, options=_options(declared, given, more))
     further = "".join(f", {sql.literal(given[name])}" for name in declared.unpack_options)
     unpacked = f"FROM anon.{unpack}({run}, {_step(tables[0])}, {cols}, '\"_duckanon_kept\"'{further})"
     if unpack is None:
@@ -211,17 +212,18 @@ def _step(table: Parameter) -> str:
 
 
 def _tickets(
-    tables: Iterable[Parameter], given: Options, seed: int | None = None, caller: str | None = None
+    tables: Iterable[Parameter], given: Options, coded: str | None = None, caller: str | None = None
 ) -> list[str]:
     """Write how each table reaches Python; a table that is left out is NULL, and an empty list where it has no rows.
 
+    Rows come in the order of all their values where there is a seed, and in that of all but those that are `coded`.
     `caller` is a function that releases all columns of its tables.
     """
+    order = sql.literal(given.get("seed")) + ", true" if coded is None else f"0, true, coded := {coded}"
     more = "" if caller is None else f", caller := {sql.literal(caller)}"
-    order = sql.literal(given.get("seed", seed))
     tickets = []
     for one in tables:
-        ticket = f"anon._tickets({_step(one)}, '', {order}, true{more})"
+        ticket = f"anon._tickets({_step(one)}, '', {order}{more})"
         ticket = ticket if one.is_required else f"coalesce({ticket}, [])"
         tickets.append("NULL::BIGINT[]" if given[one.name] is None else ticket)
     return tickets
