@@ -6,7 +6,8 @@
 --                       none, or without `person`
 CREATE OR REPLACE MACRO anon._table_source(caller, tbl, by, measure, person) AS TABLE
 WITH _duckanon_given AS (
-    SELECT *, 1 AS _duckanon_one, NULL::BIGINT AS _duckanon_nobody FROM query_table(tbl)
+    SELECT COLUMNS(anon._user_columns(*, caller, tbl)), 1 AS _duckanon_one, NULL::BIGINT AS _duckanon_nobody
+    FROM query_table(tbl)
 )
 SELECT CAST(COLUMNS("by") AS VARCHAR),
        CAST(COLUMNS([coalesce(measure, '_duckanon_one')]) AS DOUBLE) AS _duckanon_value,
