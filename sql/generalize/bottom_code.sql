@@ -2,6 +2,7 @@
 -- of anon.top_code. NULL stays NULL.
 --     value  value to code [a number, date or timestamp]
 --     floor  largest value of the category [a number, date or timestamp]
+-- promises: FunctionOfValue(), TrueLabels()
 -- test: tests/generalize/bottom_code.test
 CREATE OR REPLACE MACRO anon.bottom_code(value, floor) AS
     CASE WHEN floor IS NULL THEN anon._refused('anon.bottom_code', 'floor', 'a number or a date', floor)

@@ -4,6 +4,7 @@
 --     step    width of the ranges, such as 10 or 0.5 [a number above 0]
 --     origin  one range begins here [a number]
 -- It is computed in doubles, which do not distinguish whole numbers beyond 2^53.
+-- promises: FunctionOfValue(), TrueLabels()
 -- test: tests/generalize/generalize_range.test
 CREATE OR REPLACE MACRO anon.generalize_range(value, step, origin := 0) AS
     CASE WHEN coalesce(NOT (TRY_CAST(step AS DOUBLE) > 0 AND isfinite(TRY_CAST(step AS DOUBLE))), true)

@@ -9,6 +9,7 @@
 --     beta        share of the released people who may have fewer than k equals [a number between 0 and 1]
 --     population  number of people in the population [a number, at least `people`]
 --     people      number of people in the table [a number, at least 1]
+-- promises: EqualsDefinition()
 -- test: tests/generalize/sample_class_size.test
 CREATE OR REPLACE MACRO anon.sample_class_size(k, beta, population, people) AS
     CASE WHEN NOT coalesce(k >= 2 AND beta > 0 AND beta < 1 AND people >= 1 AND population >= people

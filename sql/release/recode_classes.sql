@@ -8,6 +8,7 @@
 -- largest end that any label names (an open interval reaches to that), of a set the other values among those that any
 -- label names, of an ancestor the other values below it. (The original's range and values must not be disclosed to
 -- whoever has the release.)
+-- promises: Between(0, 1, 'loss'), InvariantUnder('order', 'storage', 'columns', 'others')
 -- test: tests/release/recode_classes.test
 CREATE OR REPLACE MACRO anon.recode_classes(released, cols, hierarchies := NULL) AS TABLE
 WITH _duckanon_classes AS MATERIALIZED (
