@@ -21,8 +21,8 @@ CREATE OR REPLACE MACRO anon._slot(released, name, col) AS
          WHEN TRY_CAST(regexp_extract(typeof(col), '^DECIMAL\((\d+)', 1) AS INTEGER) <= 15
               THEN cast_to_type(anon._released(released, name).f, [col])
          WHEN typeof(col) = 'TIME WITH TIME ZONE'     -- Arrow has no such type: the zone would be lost on the way
-              THEN cast_to_type([anon._refuse('anon: column "' || name || '" is of type TIME WITH TIME ZONE, which cannot '
-                                              || 'be released; cast it to VARCHAR first.')], [col])
+              THEN cast_to_type([anon._refuse('anon: column "' || name || '" is of type TIME WITH TIME ZONE, which '
+                                              || 'cannot be released; cast it to VARCHAR first.')], [col])
          WHEN typeof(col) = 'UUID'
               THEN cast_to_type(TRY_CAST(anon._released(released, name).s AS UUID[]), [col])
          WHEN typeof(col) = 'JSON'
