@@ -273,6 +273,6 @@ def _is_margin(columns: Sequence[str], names: Sequence[str], trees: Trees) -> st
         if name in names and name in trees:  # each of its hierarchies has all values
             conditions.append(
                 f"coalesce({sql.name(name)}::VARCHAR IN "
-                f"(SELECT labels[1] FROM anon._hierarchy('', {sql.literal(trees[name][0])})), true)"
+                f"(SELECT labels[1] FROM anon._hierarchy('hierarchies', '', {sql.literal(trees[name][0])})), true)"
             )
     return " AND ".join(conditions)

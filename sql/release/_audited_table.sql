@@ -31,5 +31,6 @@ FROM anon._unpack(
         CASE WHEN original IS NULL THEN NULL::BIGINT[]
              ELSE coalesce(anon._tickets('"_duckanon_inner"', '', NULL, original IS NOT NULL), []) END,
         {'by': "by", 'k': k, 'p': p, 'has_people': people IS NOT NULL, 'overlapping': overlapping,
-         'hierarchies': anon._table_hierarchies(hierarchies), 'linked': linked, 'measure': measure, 'person': person}),
+         'hierarchies': anon._table_hierarchies('anon.audit_table', hierarchies), 'linked': linked, 'measure': measure,
+         'person': person}),
     '"_duckanon_shape"', '');

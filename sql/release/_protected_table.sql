@@ -34,6 +34,7 @@ FROM anon._unpack(
         CASE WHEN previous IS NULL THEN NULL::BIGINT[]
              ELSE coalesce(anon._tickets('"_duckanon_before"', '', NULL, previous IS NOT NULL), []) END,
         {'by': "by", 'measure': measure, 'k': k, 'p': p, 'dominance': dominance, 'person': person,
-         'hierarchies': anon._table_hierarchies(hierarchies), 'zeros': zeros, 'linked': linked, 'method': method,
+         'hierarchies': anon._table_hierarchies('anon.protect_table', hierarchies), 'zeros': zeros, 'linked': linked,
+         'method': method,
          'max_suppressed_fraction': max_suppressed_fraction, 'key': "key"}),
     '"_duckanon_shape"', '');

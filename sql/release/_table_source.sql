@@ -12,14 +12,14 @@ WITH _duckanon_given AS (
            1 AS _duckanon_one, NULL::BIGINT AS _duckanon_nobody
     FROM query_table(tbl)
 ), _duckanon_contributions AS (
-    SELECT anon._cell_label(CAST(COLUMNS("by") AS VARCHAR)) AS '\0',
+    SELECT anon._cell_label(anon._equal_text(COLUMNS("by"))) AS '\0',
            CASE WHEN regexp_matches(typeof(COLUMNS([coalesce(measure, '_duckanon_one')])),
                                     '^(U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|DOUBLE|FLOAT|BOOLEAN|DECIMAL.*)$')
                      THEN TRY_CAST(COLUMNS([coalesce(measure, '_duckanon_one')]) AS DOUBLE)
                 ELSE error(caller || ': measure must name a column of numbers; got "' || measure || '".')
                 END AS _duckanon_value,
            CASE WHEN COLUMNS([coalesce(person, '_duckanon_nobody')]) IS NOT NULL
-                THEN CAST(md5_number(CAST(COLUMNS([coalesce(person, '_duckanon_nobody')]) AS VARCHAR))
+                THEN CAST(md5_number(anon._equal_text(COLUMNS([coalesce(person, '_duckanon_nobody')])))
                           % 18446744073709551616 AS UBIGINT) END AS _duckanon_person
     FROM _duckanon_given
     WHERE anon._uncollated(caller, COLUMNS("by"))

@@ -16,8 +16,10 @@ class HierarchyTable:
 
     def __init__(self, name: str, rows: Iterable[tuple[str, int, str]]) -> None:
         paths: dict[str, dict[int, str]] = {}
-        for leaf, level, label in rows:
-            paths.setdefault(leaf, {})[level] = label
+        several = {leaf for leaf, level, label in rows if paths.setdefault(leaf, {}).setdefault(level, label) != label}
+        if several:
+            must = f'the hierarchy of column "{name}" must give each value one label of each level'
+            raise ValueError(f"{must}; got {len(several)} with several.")
         levels = max((max(path) for path in paths.values()), default=0)
         tops = {path.get(levels) for path in paths.values()}
         self.root = next(iter(tops)) or EVERYTHING if len(tops) == 1 else EVERYTHING
