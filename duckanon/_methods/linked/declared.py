@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from duckanon._core.common import parameters as shared
+from duckanon._core.common.contracts import InvariantUnder, KeepsTypes
 from duckanon._core.common.declare import Group, Options, Parameter, Release
 from duckanon._core.common.rules import ColumnName, Either, ListOf, MapOf, Number, OneOf, TableName, Tables, Text, Whole
 
@@ -114,6 +115,10 @@ RELEASE_LINKED = Release(
     algorithm="duckanon._methods.linked.release:release_linked",
     stage="release",
     summary="Generalizes linked tables of events: whoever knows any m events of a person finds at least k people.",
+    promises=(
+        KeepsTypes("keep"),
+        InvariantUnder("order", "storage", "others"),
+    ),
     parameters=(
         Parameter("tables", Tables("['visits', 'labs']"), "The tables of events").without("large", "spark", "policy"),
         Parameter("person", ColumnName(), "The column of all tables that says whose row it is").without("policy"),
