@@ -29,7 +29,10 @@ HELPFUL: dict[str, Any] = {"keep_out": 3, "leaf": 5, "max_suppressed_fraction": 
 ALWAYS = {("membership_audit", "releases"), ("membership_audit", "max_rows"), ("dp_table", "delta")}
 """Options that make calls quick, or possible on small tables."""
 
-OF_NO_NULLS = {"boxes", "microaggregate", "optimal_uncertainty", "known_events", "release_linked"}
+NEVER = {("matching_attack", "key"), ("release_linked", "class")}
+"""Options that hardly any column suits: few are the same in all rows of a person."""
+
+OF_NO_NULLS = {"boxes", "microaggregate", "optimal_uncertainty", "known_events"}
 """Functions of tables without NULLs in numbers, dates and people."""
 
 OF_MANY_ROWS = {"membership_audit", "pica", "pica_report", "svd_swap", "spectral_release", "copula_synthesize"}
@@ -120,7 +123,7 @@ class Draw:
             return True
         if (self.function.name, name) in ALWAYS:
             return True
-        if name == "key" and self.function.name == "matching_attack":
+        if (self.function.name, name) in NEVER:
             return False
         if name in ("order_by", "household", "account", "dataset", "consumer", "groups", "options", "narrowing"):
             return name == "order_by" and "person" in given and self.random.random() < 0.3
@@ -192,7 +195,8 @@ class Draw:
             return [bench.name, bench.made("same")]
         if name == "tables":
             linked = [one for one in bench.table.linked if not one.endswith("people")]
-            return [bench.name, *linked] if linked else [bench.made("complete")]
+            is_complete = bench.table.person is not None or self.function.name == "known_events"
+            return [bench.name, *linked] if linked else [bench.made("complete") if is_complete else bench.name]
         if name == "population":
             is_named = "name of a table" in parameter.allowed or "a text" in parameter.allowed
             is_table = is_named and (parameter.allowed == "a text" or self.random.random() < 0.5)
@@ -337,7 +341,7 @@ class Draw:
             return {first: 1}
         if name == "epsilon" and self.function.name == "box_halfwidths":
             return [0.5, 1]
-        if name == "people" and self.function.name == "known_events":
+        if name == "people" and self.function.name in ("known_events", "release_linked"):
             return f"{self.bench.name}_people" if len(self.bench.table.linked) > 1 else self.bench.made("people")
         if name == "weights" and self.function.name == "allocate":
             return [1, 2, 3]
