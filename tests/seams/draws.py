@@ -111,7 +111,7 @@ class Draw:
             return name == "original" and self.random.random() < 0.3
         if self.function.name == "pica" and name == "cluster_size":
             return self.is_plain or self.random.random() < 0.7
-        if name == "population" and "weight" in given:
+        if (name == "population" and "weight" in given) or (name == "weights" and "boxed" in self.parameters):
             return False
         if name in ("draws", "seconds"):
             needed = {"draws": "reference", "seconds": "effort"}[name]
@@ -174,8 +174,8 @@ class Draw:
         return self._allowed(parameter) if found is None else found
 
     def _other_column(self) -> str:
-        apart = [one for one in self.bench.usual if one not in self.cols]
-        return self.random.choice(apart or self.bench.columns)
+        pool = self._shared(self.released) if self.released else self.bench.usual
+        return self.random.choice([one for one in pool if one not in self.cols] or self.bench.columns)
 
     def _table(self, parameter: ParameterDeclaration) -> Any:
         """Return the name of a table, or several."""
@@ -337,7 +337,7 @@ class Draw:
             return {first: 1}
         if name == "epsilon" and self.function.name == "box_halfwidths":
             return [0.5, 1]
-        if name == "people" and self.function.name == "known_events":
+        if name == "people" and self.function.name in ("known_events", "release_linked"):
             return f"{self.bench.name}_people" if len(self.bench.table.linked) > 1 else self.bench.made("people")
         if name == "weights" and self.function.name == "allocate":
             return [1, 2, 3]

@@ -44,7 +44,7 @@ MATCHING_ATTACK = Report(
     promises=(
         OneRow(),
         Between(0, 1, "matched", "expected", "distance_auc"),
-        InvariantUnder(*TABLE),
+        InvariantUnder("storage", "columns", "others"),
     ),
     parameters=(
         *PAIR,

@@ -84,7 +84,7 @@ BOXES = Release(
         KeepsValues("keep", "by"),
         KeepsRows(),
         TrueIntervals(),
-        InvariantUnder(*TABLE),
+        InvariantUnder("order", "storage", "others"),
     ),
     parameters=(
         shared.TBL,
@@ -141,7 +141,7 @@ OPTIMAL_UNCERTAINTY = Report(
     summary="Reports how uncertain statistics become through boxes of k records, and how uncertain at best.",
     promises=(
         OneRow(),
-        InvariantUnder(*TABLE),
+        InvariantUnder("order", "storage", "others"),
     ),
     parameters=(
         shared.TBL,
