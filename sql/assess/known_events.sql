@@ -33,7 +33,8 @@ CREATE OR REPLACE MACRO anon.known_events(tables, person, cols, known := 2, clas
 WITH RECURSIVE _duckanon_members AS MATERIALIZED (          -- bound first, so it refuses wrong arguments
     SELECT DISTINCT whose, kind
     FROM query(list_transform([anon._checked_events('anon.known_events', tables, person, cols, known, class, people, k,
-                                   CASE WHEN people IS NULL THEN tables ELSE [people] END)], lambda those:
+                                   sensitive, CASE WHEN people IS NULL THEN TRY_CAST(tables AS VARCHAR[])
+                                                   ELSE [CAST(people AS VARCHAR)] END)], lambda those:
         anon._table_calls('_event_people', those, list_transform(those, lambda one:
             ', ' || anon._quoted(CAST(person AS VARCHAR)) || ', ' || anon._quoted_list(class)), ' UNION ALL '))[1])
 ), _duckanon_events AS MATERIALIZED (
@@ -91,8 +92,8 @@ WITH RECURSIVE _duckanon_members AS MATERIALIZED (          -- bound first, so i
     SELECT person_number, coalesce('=' || told, '') AS told
     FROM _duckanon_people LEFT JOIN
          (SELECT DISTINCT whose, told
-          FROM query(anon._table_calls('_event_values', list_concat(TRY_CAST(tables AS VARCHAR[]), [people]),
-                   list_transform(list_concat(TRY_CAST(tables AS VARCHAR[]), [people]), lambda one:
+          FROM query(anon._table_calls('_event_values', list_concat(TRY_CAST(tables AS VARCHAR[]), [people::VARCHAR]),
+                   list_transform(list_concat(TRY_CAST(tables AS VARCHAR[]), [people::VARCHAR]), lambda one:
                        ', ' || anon._quoted(CAST(person AS VARCHAR)) || ', ' || anon._quoted(sensitive)),
                    ' UNION ALL '))
           WHERE told IS NOT NULL) AS those USING (whose)

@@ -43,7 +43,8 @@ WITH _duckanon_boxed AS (
            anon._group_of(anon._labels("by", [UNPACK({'name': lower(alias(COLUMNS(anon._group_columns("by")))),
                                                       'label': CAST(COLUMNS(anon._group_columns("by")) AS VARCHAR)})]),
                           _duckanon_groups) AS _duckanon_group
-    FROM (SELECT *, NULL AS _duckanon_none FROM query_table(anon._checked('anon.label_boxes', tbl, cols))),
+    FROM (SELECT COLUMNS(anon._user_columns(*, 'anon.label_boxes', tbl)), NULL AS _duckanon_none
+          FROM query_table(anon._checked('anon.label_boxes', tbl, cols))),
          (SELECT list(DISTINCT _duckanon_labels) AS _duckanon_groups FROM _duckanon_boxes)
 ), _duckanon_sides AS (
     SELECT _duckanon_box, unnest(range(1, 1 + len(_duckanon_ends))) AS place, unnest(_duckanon_ends, max_depth := 2)

@@ -166,8 +166,8 @@ class Release(Function):
     # whether the columns that it returns as Arrow dictionaries travel as codes and a list of the different values,
     # which the macro then puts together: a million labels take a tenth of the memory
     coded: bool = False
-    # whether the rows come in an order that depends on their values alone, where other columns than `columns` travel
-    # with them: a parallel scan delivers them in any order
+    # whether the rows come in an order that depends on their other values alone, where other columns than `columns`
+    # travel with them: a parallel scan delivers them in any order, and the algorithm orders them by the rest
     orders_rows: bool = False
     # the parameter that names a column which is released, too, where it is given: as new numbers, of type BIGINT
     numbered: str | None = None
