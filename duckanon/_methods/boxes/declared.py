@@ -6,7 +6,6 @@ import pyarrow as pa
 
 from duckanon._core.common import parameters as shared
 from duckanon._core.common.contracts import (
-    TABLE,
     AtLeastKPeople,
     EqualsDefinition,
     InvariantUnder,
