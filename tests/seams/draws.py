@@ -352,7 +352,8 @@ class Draw:
             other = "category" if "'category'" in allowed else "drop"
             return other if self.is_plain or self.random.random() < 0.8 else "error"
         if "one of" in allowed or re.fullmatch(r"NULL or '.*'", allowed):
-            return pick(re.findall(r"'([^']*)'", allowed.split(" or a map")[0]))
+            choices = re.findall(r"'([^']*)'", allowed.split(" or a map")[0])
+            return pick([one for one in choices if one != "any" or not self.has_person])
         if "true or false" in allowed:
             return pick([True, False])
         if "whole number" in allowed:
@@ -374,7 +375,7 @@ def _numbers(allowed: str) -> list[float]:
     if span := re.search(r"(?:from|between) ([\d.e-]+) (?:to|and) ([\d.]+)", allowed):
         low, high = float(span[1]), float(span[2])
         return [(low + high) / 2, *([low, high] if "from" in allowed else [])]
-    if "above 0 and below 1" in allowed:
+    if "below 1" in allowed:
         return [0.01, 0.5]
     least = re.search(r"at least (\d+)", allowed)
     return [float(least[1]), float(least[1]) + 9] if least else [1.0, 2.5]
