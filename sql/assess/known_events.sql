@@ -26,6 +26,7 @@
 --                      value, in any table, are counted; for `l` and `t`, NULL is the value of people who have none
 --                      [a name, or NULL]
 -- Choices are numbered exactly: the numbers of up to four rows, of 31 bits each, make one number of 124 bits.
+-- promises: Between(0, 1, 'share_under_k', 'confidence'), InvariantUnder(*TABLE)
 -- test: tests/assess/known_events.test
 CREATE OR REPLACE MACRO anon.known_events(tables, person, cols, known := 2, class := NULL, people := NULL, k := 5,
                                           sensitive := NULL) AS TABLE

@@ -7,7 +7,9 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
     FROM anon._cell_lists(caller, anon._checked_table(caller, 'released', released,
                                                       anon._checked(caller, released, cols)), cols)
 ), _duckanon_shown AS MATERIALIZED (
-    SELECT DISTINCT unnest(range(1, 1 + len(cells))) AS place, unnest(cells) AS label FROM _duckanon_shown_lists
+    SELECT place, label, sum(size)::BIGINT AS size
+    FROM (SELECT unnest(range(1, 1 + len(cells))) AS place, unnest(cells) AS label, size FROM _duckanon_shown_lists)
+    GROUP BY place, label
 ), _duckanon_everyone AS (
     SELECT COLUMNS(cols) FROM query_table(original)
 ), _duckanon_original_lists AS MATERIALIZED (
@@ -25,7 +27,8 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
 ), _duckanon_counts AS MATERIALIZED (
     FROM anon._candidate_counts('_duckanon_found', '_duckanon_classes')
 ), _duckanon_rows AS (                                -- the columns as one, beside which every name is free
-    SELECT struct_pack(*COLUMNS(*)) AS record, [UNPACK(anon._cell_text(COLUMNS(cols)))] AS row_cells,
+    SELECT struct_pack(*COLUMNS(anon._user_columns(*, caller, original))) AS record,
+           [UNPACK(anon._cell_text(COLUMNS(cols)))] AS row_cells,
            [UNPACK(lower(alias(COLUMNS(cols))))] AS row_names
     FROM query_table(anon._checked_table(caller, 'original', original, anon._checked(caller, original, cols)))
 )

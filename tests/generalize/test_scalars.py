@@ -59,7 +59,13 @@ def numbers(con: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
 
 def test_ends_are_coded_by_exact_order(con: duckdb.DuckDBPyConnection) -> None:
     """A number is in the category if it is at least the cap: as fractions, and as doubles where one is a double."""
-    caps = "9007199254740993", "18446744073709551615::UBIGINT", "0.7", "99999999999999999999999999.5::DECIMAL(38, 10)", "0"
+    caps = (
+        "9007199254740993",
+        "18446744073709551615::UBIGINT",
+        "0.7",
+        "99999999999999999999999999.5::DECIMAL(38, 10)",
+        "0",
+    )
     for turn, cap in enumerate(caps):
         columns, expected = [], []
         ((cap_text,),) = con.execute(f"SELECT CAST({cap} AS VARCHAR)").fetchall()

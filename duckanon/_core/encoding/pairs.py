@@ -12,6 +12,7 @@ from duckanon._core.common import values as leaves
 from duckanon._core.common.arrays import Floats, Ints, is_number, is_text, is_time
 from duckanon._core.common.codes import encode
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
+from duckanon._core.common.sql_types import sql_type
 
 _MICROSECONDS_PER_HOUR = MICROSECONDS_PER_DAY / 24
 MOST_INDICATORS = 50
@@ -64,6 +65,25 @@ def _hours(column: pa.ChunkedArray) -> Floats:
     """Take a column of times of day in hours since midnight; NULL becomes NaN."""
     microseconds = column.cast(pa.time64("us"), safe=False).cast(pa.int64()).cast(pa.float64())
     return np.asarray(microseconds.to_numpy() / _MICROSECONDS_PER_HOUR, np.float64)
+
+
+def stacked(original: pa.Table, others: pa.Table) -> pa.Table:
+    """Append the rows of other people to the original's; an ENUM in one of them is text where it is none in the other.
+
+    Columns that hold different kinds of values are refused.
+    """
+    check_rows(original, others)
+    others = others.select(original.column_names)
+    for place, name in enumerate(original.column_names):
+        both = original.column(name), others.column(name)
+        if both[0].type != both[1].type:
+            pair(name, both[0].slice(0, 1), both[1].slice(0, 1))  # which refuses types that do not match
+            if any(pa.types.is_dictionary(column.type) for column in both):
+                original, others = (
+                    table.set_column(place, name, plain(column))
+                    for table, column in zip((original, others), both, strict=True)
+                )
+    return pa.concat_tables([original, others], promote_options="permissive")
 
 
 def check_rows(original: pa.Table, released: pa.Table) -> None:
@@ -132,7 +152,8 @@ def _categories(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray)
 
 def _different_types(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray) -> ValueError:
     return ValueError(
-        f'column "{name}" holds {original.type} in the original and {released.type} in the release; cast one of them.'
+        f'column "{name}" holds {sql_type(original.type)} in the original and {sql_type(released.type)} in the '
+        "release; cast one of them."
     )
 
 
