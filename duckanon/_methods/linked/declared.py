@@ -154,8 +154,8 @@ RELEASE_LINKED = Release(
                 null=True,
             ),
             "Levels from fine to coarse that rows may show: for each column a period ('day', 'month', 'quarter', "
-            "'half-year', 'year', '5 years', 'decade'), the level of its hierarchy ('0', '1'), the width of a range "
-            "('10'), 'value' or '*'. NULL: they are found by search",
+            "'half-year', 'year', '5 years', 'decade'), the level of its hierarchy ('0', '1'), the width of a range, "
+            "such as '10', 'value' or '*'. NULL: they are found by search",
             None,
         ),
         shared.KEPT,
