@@ -15,7 +15,9 @@ from __future__ import annotations
 
 import decimal
 import inspect
+import opcode
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -39,6 +41,9 @@ UNFIT_TYPE = (
     "VARCHAR or a number first."
 )
 """The sentence for what Arrow has no way to compute."""
+
+_PACKAGE = str(Path(__file__).parents[1])
+_RAISE = opcode.opmap["RAISE_VARARGS"]
 
 _MANY_CELLS = 1_000_000  # of tables: what was freed of fewer is not worth the milliseconds that giving it back takes
 
@@ -145,10 +150,29 @@ def naming_errors(caller: str, function: ArrowFunction) -> ArrowFunction:
             raise ValueError(f"{caller}: there is not enough memory; {error}.") from error
         except pa.ArrowException as error:  # some are ValueErrors, and their messages may quote values
             raise ValueError(f"{caller}: {UNFIT_TYPE}") from error
-        except ValueError as error:
-            raise ValueError(f"{caller}: {error}") from error
+        except Exception as error:
+            raise ValueError(f"{caller}: {_sentence(error)}") from error
 
     return called
+
+
+def _sentence(error: Exception) -> str:
+    """Return the sentence that our own code has raised; of what a library raises, which may quote a value, the place.
+
+    The instruction that failed tells them apart: libraries that are not written in Python leave no frame of theirs.
+    """
+    trace = error.__traceback__
+    innermost = own = trace
+    while trace is not None:
+        innermost = trace
+        own = trace if trace.tb_frame.f_code.co_filename.startswith(_PACKAGE) else own
+        trace = trace.tb_next
+    assert own is not None
+    code = own.tb_frame.f_code
+    is_ours = own is innermost and code.co_code[own.tb_lasti] == _RAISE
+    if is_ours and isinstance(error, ValueError | AssertionError):
+        return str(error)
+    return f"it failed unexpectedly ({type(error).__name__} in {Path(code.co_filename).name}, line {own.tb_lineno})."
 
 
 def _begun_once(

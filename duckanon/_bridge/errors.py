@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import re
 from collections.abc import Iterator
 from types import TracebackType
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import duckdb
 
-from duckanon._core.common.names import did_you_mean
+from duckanon._core.common.names import did_you_mean, nearest
+
+Value = TypeVar("Value")
 
 _FROM_PYTHON = r"Python exception occurred while executing the UDF: "
 """DuckDB's words before the message of any exception in a Python function."""
 
+_SENTENCE = r"anon(?:\.\w+)?: .*"
+"""A sentence of ours; a value such as an address, anon.x@example.org, is none."""
+
 _WRAPPED = (
-    re.compile(rf"Invalid Input Error: (?:{_FROM_PYTHON}\w+: )?(?P<sentence>anon[.:].*)", re.DOTALL),
-    re.compile(r"Conversion Error: Could not convert string '(?P<sentence>anon[.:].*)' to DOUBLE.*", re.DOTALL),
+    re.compile(rf"Invalid Input Error: (?:{_FROM_PYTHON}\w+: )?(?P<sentence>{_SENTENCE})", re.DOTALL),
+    re.compile(rf"Conversion Error: Could not convert string '(?P<sentence>{_SENTENCE})' to DOUBLE.*", re.DOTALL),
 )
 """Sentences as they come out of Python, of SQL's error(), and of ``anon._refuse``."""
 
@@ -38,6 +45,16 @@ _OTHER_COLUMN = re.compile(
     r'Binder Error: Column "(?P<column>(?:[^"]|"")+)" was selected but was not found in the FROM clause.*', re.DOTALL
 )
 """DuckDB refuses a list of columns for COLUMNS, as `cols` and `person` are."""
+
+_OTHER_OBJECT = re.compile(
+    r'Catalog Error: (?P<kind>Table|Table Function|Scalar Function) with name "?(?P<name>.+?)"? does not exist!'
+    r'(?:\s+Did you mean "(?P<near>[^"\n]+)"\?)?.*',
+    re.DOTALL,
+)
+"""DuckDB refuses a function or table that does not exist, and may offer one of its own or of ours that is private."""
+
+_POINTED_AT = re.compile(r"\n\s*(?P<number>LINE \d+: )(?P<line>[^\n]*)\n(?P<space> *)\^")
+"""The line of a statement, and what DuckDB points at in it."""
 
 _MISSING = re.compile(
     r'(?P<beginning>anon\.(?P<name>\w+): (?:column "(?P<column>[^"]*)" does not exist in .*|'
@@ -90,10 +107,11 @@ def plain(message: str, statement: str = "") -> str:
         )
     if (other := _OTHER_ARGUMENTS.fullmatch(message)) and other["name"].lower() in _macro_names():
         return _other_arguments(other["name"].lower(), other["parameters"], statement or other["query"])
-    if (one := _OTHER_COLUMN.fullmatch(message)) and statement:  # without it DuckDB says as much
-        column = one["column"].replace('""', '"')
-        for call in calls_of(statement):
-            return f'anon.{call.name}: column "{column}" does not exist in {" ".join(call.tables) or "the table"}.'
+    if (other := _OTHER_COLUMN.fullmatch(message)) and (call := _pointed_at(message, statement)):
+        column = other["column"].replace('""', '"')
+        return f'anon.{call.name}: column "{column}" does not exist in {" ".join(call.tables) or "the table"}.'
+    if other := _OTHER_OBJECT.fullmatch(message):
+        return _other_object(other, _pointed_at(message, statement))
     wrapped = next(filter(None, (pattern.fullmatch(message) for pattern in _WRAPPED)), None)
     return _APPENDED.sub("", wrapped["sentence"]).strip() if wrapped else message
 
@@ -102,6 +120,37 @@ def _macro_names() -> set[str]:
     from duckanon._bridge.macros import macro_files  # which reads all macros: only where an error asks for them
 
     return {file.name for file in macro_files()}
+
+
+def _pointed_at(message: str, statement: str) -> Call | None:
+    """Return the call of ours that DuckDB points at, from the whole statement where it is known: a line may be cut."""
+    pointed = _POINTED_AT.search(message)
+    if pointed is None:  # as it does in some messages
+        return next(calls_of(statement), None)
+    rest = pointed["line"][max(len(pointed["space"]) - len(pointed["number"]), 0) :]
+    called = re.match(r"anon\s*\.\s*(\w+)", rest, re.IGNORECASE)
+    if called is None:
+        return None
+    return next(itertools.chain(calls_of(statement, called[1]), calls_of(rest)), Call(called[1].lower(), [], {}))
+
+
+def _other_object(other: re.Match[str], call: Call | None) -> str:
+    """Say which function or table does not exist, and offer none that is private."""
+    near = other["near"] or ""
+    is_private = re.fullmatch(r"(?:anon\.)?_\w+|pg_\w+|pg_catalog\.\w+", near) is not None
+    if call is None:
+        is_ours = near.startswith("anon._")  # tables are the user's business
+        return other[0].replace(f'\nDid you mean "{near}"?', "") if is_ours else other[0]
+    if other["kind"] == "Table" and call.name != other["name"].lower():
+        offered = "." if is_private or not near else f'; did you mean "{near}"?'
+        return f"anon.{call.name}: Table with name {other['name']} does not exist{offered}"
+    public = {name for name in _macro_names() if not name.startswith("_")}
+    if call.name in public:
+        used = "FROM" if other["kind"] == "Scalar Function" else "SELECT"
+        return f"anon.{call.name}: call it as {used} anon.{call.name}(...)."
+    meant = nearest(call.name, public)
+    offered = f"did you mean anon.{meant}?" if meant else "FROM anon.functions() lists all."
+    return f"anon.{call.name}: there is no such function; {offered}"
 
 
 def _other_arguments(name: str, parameters: str, statement: str) -> str:
@@ -166,24 +215,40 @@ def speak_plainly() -> None:
     be wrapped instead: DuckDB looks for data frames among the variables of whoever calls it, which would be the
     wrapper. So the types in which our sentences arrive are told how to show them; other messages stay as they are.
     """
-    for exception in (duckdb.InvalidInputException, duckdb.ConversionException, duckdb.BinderException):
+    spoken = (
+        duckdb.InvalidInputException,
+        duckdb.ConversionException,
+        duckdb.BinderException,
+        duckdb.CatalogException,
+    )
+    for exception in spoken:
         exception.__str__ = _shown  # type: ignore[method-assign]
 
 
 def _shown(error: BaseException) -> str:
     message = BaseException.__str__(error)
-    if " does not support the supplied arguments" not in message:
-        return plain(message)
-    sentences = [plain(message, text) for text in _texts_of(error.__traceback__) if "anon." in text.lower()]
-    return next((sentence for sentence in sentences if "there is no option" in sentence), plain(message))
+    if " does not support the supplied arguments" in message:
+        sentences = [plain(message, text) for text in _texts_of(error.__traceback__) if "anon." in text.lower()]
+        return next((sentence for sentence in sentences if "there is no option" in sentence), plain(message))
+    sentence = plain(message)
+    if sentence != message and _OTHER_COLUMN.fullmatch(message):
+        for con in _of_type(duckdb.DuckDBPyConnection, error.__traceback__):
+            with contextlib.suppress(duckdb.Error), con.cursor() as cursor:  # con may have a result that is being read
+                return with_columns(sentence, message, cursor)
+    return sentence
 
 
 def _texts_of(trace: TracebackType | None) -> Iterator[str]:
     """Yield the texts that the code which failed had at hand, among them its SQL, which DuckDB does not tell."""
+    return _of_type(str, trace)
+
+
+def _of_type(kind: type[Value], trace: TracebackType | None) -> Iterator[Value]:
+    """Yield the values of a type that the code which failed had at hand."""
     while trace is not None:
         frame, trace = trace.tb_frame, trace.tb_next
         for value in (*frame.f_locals.values(), *frame.f_code.co_consts):
-            if isinstance(value, str):
+            if isinstance(value, kind):
                 yield value
 
 

@@ -16,21 +16,13 @@ from duckanon._bridge.declarations import DECLARATIONS
 from duckanon._bridge.waiting import WAITING
 from duckanon._core.common.declare import ColumnReport, Declaration, Release, Report, Scalar
 from duckanon._core.common.imports import imported
+from duckanon._core.common.sql_types import sql_type
 
 PARCELS = parcels.Parcels(WAITING)
 """The rows among it."""
 
 TASKS = tasks.Tasks(WAITING)
 """The algorithms at work."""
-
-SQL_TYPES = {
-    pa.string(): "VARCHAR",
-    pa.float64(): "DOUBLE",
-    pa.int64(): "BIGINT",
-    pa.uint64(): "UBIGINT",
-    pa.int32(): "INTEGER",
-    pa.bool_(): "BOOLEAN",
-}
 
 
 class Registered(NamedTuple):
@@ -78,16 +70,6 @@ def _registered(declared: Declaration) -> dict[str, Registered]:
 def _maker(path: str) -> Any:
     """Make accumulators of a class that is imported when the first one is needed."""
     return lambda *arguments: imported(path)(*arguments)
-
-
-def sql_type(arrow_type: pa.DataType) -> str:
-    """Write an Arrow type as DuckDB does."""
-    if pa.types.is_list(arrow_type):
-        return f"{sql_type(arrow_type.value_type)}[]"
-    if pa.types.is_struct(arrow_type):
-        fields = ", ".join(f'"{field.name}" {sql_type(field.type)}' for field in arrow_type)
-        return f"STRUCT({fields})"
-    return SQL_TYPES[arrow_type]
 
 
 def rows_type(schema: pa.Schema) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arrays import is_text
+from duckanon._core.common.sql_types import sql_type
 
 SLOTS: dict[str, tuple[str, pa.DataType]] = {
     "i": ("BIGINT", pa.int64()),
@@ -61,7 +62,7 @@ def refuse_types_that_cannot_travel(schema: pa.Schema) -> None:
     for field in schema:
         if slot_of(field.type) is None:
             raise ValueError(
-                f'column "{field.name}" holds values of a type that cannot be released ({field.type}); '
+                f'column "{field.name}" holds values of a type that cannot be released ({sql_type(field.type)}); '
                 f"leave it out, or cast it to VARCHAR or a number first."
             )
 

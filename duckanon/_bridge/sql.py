@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import duckdb
 
 from duckanon._bridge import errors
+from duckanon._bridge.duckdb_messages import without_values
 from duckanon._bridge.sql_text import literal, name, names, structure
 
 __all__ = ["Connection", "bare", "columns", "literal", "name", "names", "one", "opened_files", "structure", "why"]
@@ -44,19 +45,17 @@ def bare(query: str) -> str:
 
 
 def why(error: BaseException) -> str:
-    """Say why DuckDB failed, without what it quotes: a value that cannot be converted is a person's.
+    """Say why something failed, without a full stop and without what DuckDB quotes: a value is a person's.
 
-    Our own functions name no person's value, nor do errors of the file system and of names; of all others only the kind
-    is told.
+    Our own functions name no person's value, nor do errors of the file system; of what Python raises beside them only
+    the kind is told.
     """
-    text = " ".join(errors.without_json(str(error)).split("\n\nLINE ")[0].split("\nLINE ")[0].split())
-    own = re.search(r"anon\.\w+: .*", text)
-    if own:
-        return own[0].rstrip(".")
-    if isinstance(error, duckdb.IOException | duckdb.CatalogException | OSError):
-        return text.split(" Did you mean")[0].rstrip(".")
-    kind = re.match(r"[A-Z]\w+(?: [A-Z]\w+)*(?= ?Error| ?Exception)", text)
-    return f"{kind[0]} error" if kind else type(error).__name__
+    if isinstance(error, OSError):
+        return " ".join(str(error).split()).rstrip(".")
+    message = errors.plain(errors.without_json(errors.plain(BaseException.__str__(error))))
+    if re.match(r"anon(?:\.\w+)?: ", message):
+        return " ".join(message.split()).rstrip(".")
+    return without_values(message) if isinstance(error, duckdb.Error) else type(error).__name__
 
 
 @contextlib.contextmanager

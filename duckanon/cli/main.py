@@ -73,7 +73,7 @@ def _answered(given: Sequence[str]) -> int:
             from duckanon.cli.arguments import parsed
 
             options = parsed(given)
-            from duckanon.cli.statements import sentence
+            from duckanon.cli.statements import failure, sentence
         if hasattr(options, "runner"):  # a command with a module and exit codes of its own
             return int(options.runner(options))
         return _run(options)
@@ -86,7 +86,8 @@ def _answered(given: Sequence[str]) -> int:
         return 1
     except Exception as error:
         with contextlib.suppress(OSError):
-            print(sentence(error), file=sys.stderr)
+            is_command = hasattr(options, "runner")
+            print(failure(f"duckanon {options.command}", error) if is_command else sentence(error), file=sys.stderr)
         return 1
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import duckdb
 
-from duckanon._bridge import errors
+from duckanon._bridge import errors, sql
 from duckanon.cli.output import Style, printed, visible
 
 _OBJECTS = """
@@ -87,6 +87,19 @@ def listing(con: duckdb.DuckDBPyConnection, pattern: str | None = None) -> str:
     if pattern is not None and not rows:
         raise ValueError(f".functions: there is no function like {pattern}.")
     return "".join(f"{name}({parameters})\n    {description}\n" for name, parameters, description in rows)
+
+
+def failure(command: str, error: BaseException) -> str:
+    """Say why a command failed: unlike a statement, of which `sentence` tells, it may run where others read along.
+
+    What DuckDB quotes of the rows is left out, and of what a library raises only the kind is told.
+    """
+    if isinstance(error, duckdb.Error):
+        return visible(f"{command}: {sql.why(error)}.")
+    is_ours = type(error).__module__.startswith("duckanon") or str(error).startswith(("duckanon", "anon."))
+    if is_ours or isinstance(error, OSError):
+        return sentence(error)
+    return f"{command}: it failed unexpectedly ({type(error).__name__})."
 
 
 def sentence(error: BaseException) -> str:

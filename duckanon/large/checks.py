@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import duckdb
+import pyarrow as pa
 
 from duckanon._bridge import sql
+from duckanon._bridge.calls import UNFIT_TYPE
 from duckanon._core.common.declare import Options
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.parameters import Kept
@@ -82,6 +84,17 @@ def resolve_columns(con: duckdb.DuckDBPyConnection, given: Options) -> Checked:
     return Checked(changed, unchanged, people[0] if people else None, types)
 
 
+def refuse_columns(what: Checked) -> None:
+    """Refuse columns that no new records are made of: fewer than two, or texts in which rare values have no name."""
+    if len(what.names) < 2:
+        raise ValueError(f"cols must name at least two columns; got {len(what.names)}.")
+    for name in what.names:
+        if what.types[name] in ("UUID", "JSON"):
+            raise ValueError(
+                f'column "{name}" has the type {what.types[name]}, which is no text here; cast it to VARCHAR.'
+            )
+
+
 def options_of_parts(what: Checked, given: Options) -> dict[str, Any]:
     """Return the options for a part, which keeps the column of people too: the whole release is counted by it."""
     kept = Kept([*what.kept, *([what.person] if what.person else [])], given["kept"].narrowing)
@@ -96,6 +109,10 @@ def opened(
     try:
         with workspace(source, target, memory, temporary) as work:
             yield work, resolve_columns(work.con, given)
+    except duckdb.InterruptException:
+        raise
+    except duckdb.Error as error:  # which may quote a value
+        raise type(error)(f"{caller}: {sql.why(error).removeprefix(f'{caller}: ')}.") from None
     except ValueError as error:
-        text = str(error)
+        text = UNFIT_TYPE if isinstance(error, pa.ArrowException) else str(error)
         raise ValueError(text if text.startswith(f"{caller}: ") else f"{caller}: {text}") from None

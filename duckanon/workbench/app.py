@@ -17,6 +17,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, PlainTextResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
 
+from duckanon._bridge import sql
 from duckanon.job.errors import JobError
 from duckanon.workbench import actions
 from duckanon.workbench.policy_text import Conflict
@@ -175,8 +176,12 @@ class _Guard:
             await PlainTextResponse("Forms of other pages are refused.", 403, HEADERS)(scope, receive, send)
             return
 
+        is_started = False
+
         async def with_headers(message: Any) -> None:
+            nonlocal is_started
             if message["type"] == "http.response.start":
+                is_started = True
                 present = {name.lower() for name, _ in message["headers"]}
                 message["headers"] = [
                     *message["headers"],
@@ -192,5 +197,8 @@ class _Guard:
         self._windows.busy += not is_listening
         try:
             await self._app(scope, receive, with_headers)
+        except Exception as error:  # else the server would log all of it, with what DuckDB quotes of the rows
+            if not is_started:
+                await PlainTextResponse(f"It failed ({sql.why(error)}).", 500)(scope, receive, with_headers)
         finally:
             self._windows.busy -= not is_listening

@@ -6,9 +6,11 @@
 --                since a parallel scan delivers them in any order and a seed promises the same release each time
 --     is_wanted  false: no row is collected
 --     coded      columns that have no say in this order: what is to be coded of one row moves no other; NULL: none
+--     caller     the function that releases all these columns, and refuses a TIME WITH TIME ZONE: Arrow has no such
+--                type, and the zone would be lost on the way
 -- Arrow ends the program at a UNION in a NULL struct, and has no VARIANT: neither gets that far.
 -- needs: python
-CREATE OR REPLACE MACRO anon._tickets(tbl, chosen, seed, is_wanted, coded := NULL) AS (
+CREATE OR REPLACE MACRO anon._tickets(tbl, chosen, seed, is_wanted, coded := NULL, caller := NULL) AS (
     WITH _duckanon_call AS MATERIALIZED (
         FROM anon._call()
     ), _duckanon_by_all AS NOT MATERIALIZED (
@@ -24,6 +26,11 @@ CREATE OR REPLACE MACRO anon._tickets(tbl, chosen, seed, is_wanted, coded := NUL
     FROM (SELECT CASE WHEN regexp_matches(typeof(record), ' UNION\(| VARIANT[,)\[]')
                            THEN error('anon: a column of type UNION or VARIANT cannot be worked on; leave it out, or '
                                       || 'cast it to VARCHAR first.')
+                      WHEN caller IS NOT NULL AND contains(typeof(record), ' TIME WITH TIME ZONE')
+                           THEN error(caller || ': column "' || trim(regexp_extract(typeof(record),
+                                      '(?:\(|, )("(?:[^"]|"")*"|[^ ,"]+) TIME WITH TIME ZONE', 1), '"')
+                                      || '" is of type TIME WITH TIME ZONE, which cannot be released; cast it to '
+                                      || 'VARCHAR first.')
                       WHEN seed IS NULL THEN _anon_park(record, call)
                       ELSE _anon_park(record, call, place) END AS ticket
           FROM query_table(CASE WHEN coded IS NULL THEN '_duckanon_by_all' ELSE '_duckanon_by_others' END),

@@ -3,7 +3,7 @@
 --     numbers and dates  width of the interval, cut at the original's ends, over the original's range; where all values
 --                        are whole [40, 50) reaches from 40 to 49
 --     everything else    (values that it stands for - 1) / (values of the original - 1); 'other' is what no other label
---                        says, unless it is a value itself
+--                        says
 --     is_ordered, has_null   of the column; stands_for: values that the label names, NULL where it names none
 --     spans, labels, covered, names  names of steps; covered: anon._label_leaves; names: place and column_name
 CREATE OR REPLACE MACRO anon._label_losses(caller, spans, labels, covered, names) AS TABLE
@@ -43,8 +43,8 @@ SELECT place, label, size, is_ordered, has_null, stands_for, is_ordered AND labe
             WHEN label IS NOT NULL AND label <> '*'
                  AND CASE WHEN is_ordered THEN bounds IS NULL OR coalesce(bounds.lower > bounds.upper, false)
                           ELSE label <> 'other' AND stands_for IS NULL END
-                 THEN error(caller || ': column ' || column_name || ' of the release has the label ' || label
-                                   || ', which is no value of the original''s column, no range, prefix or set of them '
+                 THEN error(caller || ': column ' || column_name || ' of the release has a label that is '
+                                   || 'no value of the original''s column, no range, prefix or set of them '
                                    || 'and in no hierarchy of the column; name its hierarchy in hierarchies.')
             WHEN distinct_values <= 1 THEN 0.0::DOUBLE
             WHEN label IS NULL THEN CASE WHEN has_null THEN 0.0::DOUBLE ELSE 1.0::DOUBLE END

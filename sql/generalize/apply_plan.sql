@@ -7,10 +7,13 @@
 --     keep  other columns to release as they are, one by one; NULL: none [a list of names, or NULL]
 -- test: tests/generalize/apply_plan.test
 CREATE OR REPLACE MACRO anon.apply_plan(tbl, plan, keep := NULL) AS TABLE
+WITH _duckanon_plan AS (
+    FROM anon._plan_table('anon.apply_plan', plan)
+)
 FROM anon._applied('anon.apply_plan',
                    CASE WHEN list_contains(TRY_CAST(keep AS VARCHAR[]), '*')
                         THEN error('anon.apply_plan: keep must name the columns one by one; got *.')
                         ELSE anon._checked_table('anon.apply_plan', 'tbl', tbl, CAST(tbl AS VARCHAR)) END,
-                   [], anon._checked_table('anon.apply_plan', 'plan', plan, CAST(plan AS VARCHAR)), keep);
+                   [], '"_duckanon_plan"', keep);
 COMMENT ON MACRO TABLE anon.apply_plan IS
     'The planned columns of a table, generalized by a stored plan, and the columns to keep.';

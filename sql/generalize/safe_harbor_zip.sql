@@ -12,8 +12,9 @@ CREATE OR REPLACE MACRO anon.safe_harbor_zip(zip, small_zip3 := NULL) AS
                                list_transform(TRY_CAST(small_zip3 AS VARCHAR[]),
                                               lambda area: coalesce(regexp_full_match(area, '\d{1,3}'), false))),
                            small_zip3 IS NULL OR ends_with(typeof(small_zip3), ']'))
-              THEN anon._refused('anon.safe_harbor_zip', 'small_zip3', 'a list of three-digit areas such as [''036'']',
-                                 small_zip3)
+              THEN CAST(anon._refuse(anon._must_be('anon.safe_harbor_zip', 'small_zip3',
+                                                   'a list of three-digit areas such as [''036'']', small_zip3))
+                        AS VARCHAR)
          -- five digits, with the leading zeros that a number loses, nine of ZIP+4, three of what was cut before
          ELSE list_transform(
                   [left(CASE WHEN anon._kind(typeof(zip)) = 'text'

@@ -27,7 +27,9 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
                           anon._checked_table('anon.containment_risk', 'released', released,
                               anon._checked('anon.containment_risk', released, cols)), cols)
 ), _duckanon_shown AS MATERIALIZED (
-    SELECT DISTINCT unnest(range(1, 1 + len(cells))) AS place, unnest(cells) AS label FROM _duckanon_shown_lists
+    SELECT place, label, sum(size)::BIGINT AS size
+    FROM (SELECT unnest(range(1, 1 + len(cells))) AS place, unnest(cells) AS label, size FROM _duckanon_shown_lists)
+    GROUP BY place, label
 ), _duckanon_everyone AS MATERIALIZED (                -- a name that begins with a space is nobody's column
     SELECT true AS " is original", COLUMNS(cols)
     FROM query_table(anon._checked_table('anon.containment_risk', 'original', original,

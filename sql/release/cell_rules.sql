@@ -34,6 +34,8 @@ WITH _duckanon_rules AS (
     FROM anon._cells('anon.cell_rules',
                      anon._checked_cells('anon.cell_rules', tbl, "by", measure, person, k, p, dominance),
                      "by", measure, person, greatest(2, coalesce(TRY_CAST(dominance AS DOUBLE[])[1]::BIGINT, 2)))
+    WHERE CASE WHEN isfinite(coalesce(_duckanon_absolute, 0)) THEN true
+               ELSE error('anon.cell_rules: measure must have finite values and sums.') END
 )
 SELECT *, is_small OR is_guessed OR is_dominated AS is_primary
 FROM _duckanon_rules

@@ -158,7 +158,7 @@ WRONG = {
     "FROM anon.swap(t2, ['a'])": "t2",
     "FROM anon.swap('t', ['z'])": "anon: a column of type TIME WITH TIME ZONE cannot be released",
     "SELECT anon.distinct_for_alpha(2, 100)": "anon.distinct_for_alpha: alpha must be between 0 and 1",
-    "FROM anon.swapp('t', ['a'])": "swapp does not exist",
+    "FROM anon.swapp('t', ['a'])": "anon.swapp: there is no such function; did you mean anon.swap?",
     "FROM anon.column_profile('')": "",
     "FROM anon.column_profile(NULL)": "anon.column_profile: tbl must be the name of a table",
     "SELEC 1": "syntax error",

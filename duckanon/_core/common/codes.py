@@ -9,6 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from duckanon._core.common.sql_types import sql_type
+
 Codes: TypeAlias = "NDArray[np.integer[Any]]"
 Column: TypeAlias = "tuple[Codes, int]"
 """The code of each row, and the number of distinct codes."""
@@ -59,7 +61,9 @@ def _encode_column(column: pa.ChunkedArray) -> Column:
     if pa.types.is_dictionary(arrow_type):
         return _encode_dictionary(column)
     if pa.types.is_nested(arrow_type):
-        raise ValueError(f"columns of nested types such as {arrow_type} cannot be compared; leave them out of cols.")
+        raise ValueError(
+            f"columns of nested types such as {sql_type(arrow_type)} cannot be compared; leave them out of cols."
+        )
     column = _comparable(column)
     in_range = _encode_range(column) if pa.types.is_integer(column.type) else None
     if in_range is not None:

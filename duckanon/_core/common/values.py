@@ -8,6 +8,7 @@ import pyarrow.compute as pc
 
 from duckanon._core.common.arrays import Bools, Floats, is_number, is_time
 from duckanon._core.common.labels import FIRST_DAY, LAST_DAY, MICROSECONDS_PER_DAY, Numbers, Scale, Times
+from duckanon._core.common.sql_types import sql_type
 
 _FIRST_INEXACT = 2.0**53  # the double of two whole numbers
 _EXACT_DIGITS = 15  # decimals of so many digits are all different as doubles, and are written as they were
@@ -93,7 +94,7 @@ def _scale_of(name: str, arrow_type: pa.DataType) -> Scale:
     if is_number(arrow_type):
         is_whole = pa.types.is_integer(arrow_type) or (pa.types.is_decimal(arrow_type) and arrow_type.scale == 0)
         return Numbers(bool(is_whole))
-    raise ValueError(f'column "{name}" must hold numbers, dates or timestamps; its type is {arrow_type}.')
+    raise ValueError(f'column "{name}" must hold numbers, dates or timestamps; its type is {sql_type(arrow_type)}.')
 
 
 def _refuse_incomputable(name: str, known: Floats, scale: Scale) -> None:

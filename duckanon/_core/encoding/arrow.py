@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from duckanon._core.common.arrays import Array, Bools, Floats, Ints, Reals, is_number, is_text
+from duckanon._core.common.sql_types import sql_type
 
 Kind: TypeAlias = Literal["exact", "float", "category"]
 
@@ -31,7 +32,8 @@ def kind_of(name: str, type_: pa.DataType) -> Kind:
     if types.is_null(type_):
         raise ValueError(f'column "{name}" holds nothing but NULL; leave it out of cols.')
     raise ValueError(
-        f'column "{name}" must hold numbers, booleans, texts, dates or times; got {type_}: cast it or leave it out.'
+        f'column "{name}" must hold numbers, booleans, texts, dates or times; got {sql_type(type_)}: cast it or leave '
+        "it out."
     )
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from duckanon._core.common.arrays import Bools, Floats, Ints, Reals
+from duckanon._core.common.sql_types import sql_type
 from duckanon._core.encoding import arrow
 from duckanon._core.encoding.coordinates import Places, shared_out
 
@@ -105,7 +106,9 @@ class NumberColumn:
             if arrow.is_moment(self.type):
                 array = array.cast(self.type, safe=False)
             elif arrow.kind_of(self.name, array.type) == "category":
-                raise ValueError(f'column "{self.name}" must hold numbers ({self.type}); got {array.type}.')
+                raise ValueError(
+                    f'column "{self.name}" must hold numbers ({sql_type(self.type)}); got {sql_type(array.type)}.'
+                )
             else:
                 values = arrow.real_values(array)
                 return values * 10.0 ** arrow.scale_of(self.type) - self._from_zero if self._exact else values
@@ -126,6 +129,7 @@ class NumberColumn:
     def _rounded(self, values: Floats) -> Floats:
         if self.decimals is not None:
             np.round(values, self.decimals, out=values)
+            values += 0.0  # -0.0, which a small negative number is rounded to, becomes 0.0
         return np.clip(values, self.low, self.high, out=values)
 
 
@@ -145,7 +149,9 @@ class CategoryColumn:
     def fill(self, array: pa.Array, out: Reals) -> None:
         """Write the rows of the matrix for these records; a value that was never seen is 0 or -1 throughout."""
         if arrow.kind_of(self.name, array.type) != "category":
-            raise ValueError(f'column "{self.name}" must hold categories ({self.type}); got {array.type}.')
+            raise ValueError(
+                f'column "{self.name}" must hold categories ({sql_type(self.type)}); got {sql_type(array.type)}.'
+            )
         indices, listed = arrow.indices_of(array)
         known = {value: code for code, value in enumerate(self.values)}
         unknown = len(self.values)

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arrays import Bools, Floats, Ints, Reals
+from duckanon._core.common.sql_types import sql_type
 from duckanon._core.encoding.arrow import codes_of, floats_of, indices_of, is_moment, storage_of, valid_of, zero_of
 from duckanon._core.encoding.column_codecs import LARGEST, CategoryColumn, NumberColumn, PlacedColumn, above
 from duckanon._core.encoding.coordinates import Places
@@ -114,8 +115,7 @@ class NumberSeen:
         if self.low <= zero:
             if self.log:
                 raise ValueError(
-                    f'column "{self.name}" has no logarithms: its values must be positive; got {self.low - zero}: '
-                    "leave it out of log."
+                    f'column "{self.name}" has no logarithms: it must hold positive numbers; leave it out of log.'
                 )
             self.log, self.logs = False, None
             return
@@ -199,7 +199,8 @@ class CategoriesSeen:
             refuse_distinct_texts(self.name, len(known), rows)
             if pa.types.is_dictionary(self.type) and len(known) - 1 > np.iinfo(storage_of(self.type.index_type)).max:
                 raise ValueError(
-                    f'column "{self.name}" has {len(known)} values, too many for {self.type}; cast it to text.'
+                    f'column "{self.name}" has {len(known)} values, too many for {sql_type(self.type)}; cast it to '
+                    "text."
                 )
         values = (*known, None) if self.null_count else tuple(known)
         column = CategoryColumn(self.name, self.type, values)

@@ -13,6 +13,7 @@ from duckanon._core.common.arguments import refuse_unless, spelled
 from duckanon._core.common.arrays import Floats, is_number
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.rules import OneOf
+from duckanon._core.common.sql_types import sql_type
 from duckanon._core.encoding.arrow import kind_of
 from duckanon._core.encoding.column_fit import CategoriesSeen, NumberSeen, PlacedSeen
 from duckanon._core.encoding.coordinates import Places
@@ -102,7 +103,7 @@ def _seen(column: pa.Field, log: Sequence[str] | None, wide: Wide, places: Place
     kind = kind_of(column.name, column.type)
     named = None if log is None else column.name in log
     if named and not is_number(column.type):
-        raise ValueError(f'column "{column.name}" has no logarithms: it holds no numbers; got {column.type}.')
+        raise ValueError(f'column "{column.name}" has no logarithms: it holds no numbers; got {sql_type(column.type)}.')
     if kind == "category":
         return CategoriesSeen(column.name, column.type, wide)
     return NumberSeen(column.name, column.type, kind == "exact", named, wide)

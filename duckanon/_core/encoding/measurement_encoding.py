@@ -19,6 +19,7 @@ from duckanon._core.common.arguments import refuse_unless, spelled
 from duckanon._core.common.arrays import Array, Floats, Reals, is_number
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.rules import OneOf
+from duckanon._core.common.sql_types import sql_type
 from duckanon._core.encoding.arrow import kind_of
 from duckanon._core.encoding.column_codecs import NumberColumn, SpectralColumn
 from duckanon._core.encoding.column_split import Reading, is_category, split_columns, whole
@@ -214,7 +215,7 @@ def _marked(name: str, array: pa.Array, log: Sequence[str] | None, reading: Read
 def _numbers(name: str, array: pa.Array) -> Floats:
     """Take a column of another table as doubles; NaN is NULL."""
     if kind_of(name, array.type) == "category":
-        raise ValueError(f'column "{name}" must hold numbers; got {array.type}.')
+        raise ValueError(f'column "{name}" must hold numbers; got {sql_type(array.type)}.')
     if pa.types.is_floating(array.type) and not np.isfinite(array.drop_null().to_numpy(zero_copy_only=False)).all():
         raise ValueError(f'column "{name}" holds NaN or infinity; remove these rows or set them to NULL.')
     return doubles(array)

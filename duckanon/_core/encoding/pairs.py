@@ -12,6 +12,7 @@ from duckanon._core.common import values as leaves
 from duckanon._core.common.arrays import Floats, Ints, is_number, is_text, is_time
 from duckanon._core.common.codes import encode
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
+from duckanon._core.common.sql_types import sql_type
 
 _MICROSECONDS_PER_HOUR = MICROSECONDS_PER_DAY / 24
 MOST_INDICATORS = 50
@@ -132,7 +133,8 @@ def _categories(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray)
 
 def _different_types(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray) -> ValueError:
     return ValueError(
-        f'column "{name}" holds {original.type} in the original and {released.type} in the release; cast one of them.'
+        f'column "{name}" holds {sql_type(original.type)} in the original and {sql_type(released.type)} in the '
+        "release; cast one of them."
     )
 
 

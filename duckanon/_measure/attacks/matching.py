@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from duckanon._core.common.arguments import checked_by
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.declare import report_rows
+from duckanon._core.common.sql_types import sql_type
 from duckanon._core.privacy import neighbours, ties
 from duckanon._core.privacy.equal_rows import distinct_rows
 from duckanon._core.privacy.prediction import measures_of
@@ -132,5 +133,6 @@ def _refuse_keys(records: int, rows: int, keys_original: Keys, keys_released: Ke
         raise ValueError("the key must be unique in the original and not NULL; name another column.")
     if keys_original.type != keys_released.type:
         raise ValueError(
-            f"the key must have the same type in both tables; got {keys_original.type} and {keys_released.type}."
+            f"the key must have the same type in both tables; got {sql_type(keys_original.type)} and "
+            f"{sql_type(keys_released.type)}."
         )

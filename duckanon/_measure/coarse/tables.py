@@ -191,8 +191,8 @@ def _refuse_unknown_labels(name: str, original: pa.ChunkedArray, released: pa.Ch
     first, second = (pc.unique(plain(column).drop_null()) for column in (original, released))
     if len(second) and not pc.any(pc.is_in(second, value_set=first)).as_py():
         raise ValueError(
-            f'column "{name}" of the release has no value of the original but labels such as {second[0]}, which are '
-            "not understood; name their hierarchy in hierarchies."
+            f'column "{name}" of the release has no value of the original but labels that are not understood; '
+            "name their hierarchy in hierarchies."
         )
 
 

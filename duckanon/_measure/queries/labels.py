@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from duckanon._core.common import arrays as arrow_types
 from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.sql_types import sql_type
 from duckanon._core.encoding.pairs import kind_of, numbers_of, plain
 
 
@@ -77,8 +78,8 @@ def interval_ends(name: str, kind: pa.DataType, released: pa.ChunkedArray) -> tu
     fields = {field.name: field.type for field in released.type}
     if set(fields) != {"lo", "hi"} or any(kind_of(end) not in (kind_of(kind), "null") for end in fields.values()):
         raise ValueError(
-            f'column "{name}" holds {kind} in the original, so that its intervals must be STRUCT(lo, hi) of '
-            f"the same type; got {released.type}."
+            f'column "{name}" holds {sql_type(kind)} in the original, so that its intervals must be STRUCT(lo, hi) of '
+            f"the same type; got {sql_type(released.type)}."
         )
     ends = []
     for side, limit in (("lo", -np.inf), ("hi", np.inf)):
@@ -129,4 +130,4 @@ def _number(name: str, label: str | None) -> float:
     try:
         return float(label)
     except ValueError:
-        raise ValueError(f'column "{name}" has the label {label}, which is not understood; give a number.') from None
+        raise ValueError(f'column "{name}" has a label that is not understood; give a number.') from None

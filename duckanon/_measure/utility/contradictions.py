@@ -13,6 +13,7 @@ from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.declare import report_rows
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.people import NOBODY, refuse_too_few
+from duckanon._core.common.sql_types import sql_type
 from duckanon._core.encoding.column_split import Reading, split_columns, whole
 from duckanon._core.encoding.digits import cleaned
 from duckanon._core.encoding.formulas import found_formulas
@@ -128,7 +129,8 @@ def _rows(columns: Sequence[ColumnParts], table: pa.Table) -> Rows:
             values = doubles(cleaned(array.cast(column.type)))
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             raise ValueError(
-                f'column "{column.name}" of released must hold {column.type}, as original does; got {array.type}.'
+                f'column "{column.name}" of released must hold {sql_type(column.type)}, as original does; got '
+                f"{sql_type(array.type)}."
             ) from None
         code = np.full(len(values), len(column.outcomes), np.int64)
         code[np.isnan(values)] = -1

@@ -51,6 +51,6 @@ def _logged(table: pa.Table, names: list[str]) -> pa.Table:
             raise ValueError(unknown_column(name, table.column_names, "log"))
         column = table.column(index)
         if kind_of(column.type) != "number" or pc.min(column).as_py() <= 0:
-            raise ValueError(f'column "{name}" has no logarithms: it must hold positive numbers.')
+            raise ValueError(f'column "{name}" has no logarithms: it must hold positive numbers; leave it out of log.')
         table = table.set_column(index, name, pc.ln(column.cast(pa.float64())))
     return table

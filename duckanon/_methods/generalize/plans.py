@@ -20,6 +20,7 @@ from duckanon._core.common.diversity import DiversityRule
 from duckanon._core.common.imports import imported
 from duckanon._core.common.parameters import by_column, column_weights, refuse_other_columns
 from duckanon._core.common.people import NOBODY
+from duckanon._core.common.sql_types import sql_type
 from duckanon._methods.generalize.budgets import distinct_budget, states_within
 from duckanon._methods.generalize.calendar_method import Calendar
 from duckanon._methods.generalize.declared import PLAN_ROWS
@@ -190,12 +191,15 @@ def _coarsening(
         return Intervals(number_leaves(name, column, holders, end_people), k)
     if method == "round":
         if not is_number(column.type):
-            raise ValueError(f'column "{name}" must hold numbers for the method round; its type is {column.type}.')
+            raise ValueError(
+                f'column "{name}" must hold numbers for the method round; its type is {sql_type(column.type)}.'
+            )
         return Steps.parting(number_leaves(name, column, holders, end_people), k)
     if method == "calendar":
         if not is_time(column.type):
             raise ValueError(
-                f'column "{name}" must hold dates or timestamps for the method calendar; its type is {column.type}.'
+                f'column "{name}" must hold dates or timestamps for the method calendar; its type is '
+                f"{sql_type(column.type)}."
             )
         return Calendar(day_leaves(name, column, holders, end_people))
     texts = text_leaves(name, column, holders)

@@ -11,6 +11,7 @@ import pyarrow as pa
 from duckanon._core.common import progress, values
 from duckanon._core.common.arrays import Floats, Ints, is_number, is_time, run_starts
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
+from duckanon._core.common.sql_types import sql_type
 from duckanon._methods.intervals.declared import GROUP
 
 _FIRST_INEXACT = 2.0**53  # from here on doubles skip whole numbers
@@ -60,7 +61,7 @@ def ends_of(name: str, column: pa.ChunkedArray) -> tuple[Floats, Floats]:
     if not pa.types.is_struct(kind) or {field.name for field in kind} != {"lo", "hi"}:
         raise ValueError(
             f'column "{name}" must hold intervals STRUCT(lo, hi), as anon.boxes makes them, or numbers or times; '
-            f"got {kind}."
+            f"got {sql_type(kind)}."
         )
     if open_ends := sum(whole.field(side).null_count for side in ("lo", "hi")):
         raise ValueError(

@@ -17,6 +17,7 @@ from duckanon._core.common import values
 from duckanon._core.common.arrays import Bools, Floats, is_number, is_text, is_time
 from duckanon._core.common.declare import report_rows
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
+from duckanon._core.common.sql_types import sql_type
 from duckanon._methods.intervals import regions
 from duckanon._methods.intervals.conditions import Test, Value, parse
 from duckanon._methods.intervals.declared import GROUP, INTERVAL_COUNTS
@@ -153,7 +154,7 @@ class _Numbers:
         if pa.types.is_decimal(kind):
             return cls(name, kind, Fraction(1, 10**kind.scale))
         if not (is_number(kind) or is_time(kind)):
-            raise ValueError(f'column "{name}" must hold intervals of numbers or times; got {kind}.')
+            raise ValueError(f'column "{name}" must hold intervals of numbers or times; got {sql_type(kind)}.')
         return cls(name, kind, None if pa.types.is_floating(kind) else Fraction(1))
 
     @property
@@ -213,7 +214,9 @@ class _Texts:
     def of(cls, name: str, column: pa.Array) -> _Texts:
         kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
         if not (is_text(kind) or pa.types.is_boolean(kind)):
-            raise ValueError(f'column "{name}" must hold intervals, numbers, times, texts or booleans; got {kind}.')
+            raise ValueError(
+                f'column "{name}" must hold intervals, numbers, times, texts or booleans; got {sql_type(kind)}.'
+            )
         return cls(name, bool(pa.types.is_boolean(kind)), tuple(sorted(column.unique().drop_null().to_pylist())))
 
     def codes(self, column: pa.Array) -> Floats:

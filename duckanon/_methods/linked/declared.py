@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from duckanon._core.common import parameters as shared
@@ -10,6 +11,20 @@ from duckanon._core.common.rules import ColumnName, Either, ListOf, MapOf, Numbe
 
 TABLE_NAME, ROW_COUNT = "table_name", "row_count"
 """Columns of the result: the table of a row, and the band of the number of rows of its person."""
+
+
+_ENDINGS = re.compile(r"(\.(parquet|csv|tsv|txt|json|jsonl|ndjson|arrow|feather|xlsx|gz|zst))+$", re.IGNORECASE)
+
+
+def released_name(table: str) -> str:
+    """Return what the result calls a table: a file without folders and endings, since paths tell about their owner.
+
+    Examples:
+        >>> released_name("/home/jane/visits.csv.gz"), released_name("visits.parquet"), released_name("clinic.visits")
+        ('visits', 'visits', 'clinic.visits')
+    """
+    file = re.split(r"[/\\]", table.split("?")[0] if "://" in table else table)[-1]
+    return _ENDINGS.sub("", file) or file
 
 
 @dataclass(frozen=True)
@@ -47,6 +62,18 @@ def _names_are_apart(given: Options) -> str | None:
             return f'keep must not name a column of {seen[name.lower()]}; got "{name}".'
     if given["people"] in given["tables"]:
         return f"people must be none of tables; got {given['people']}."
+    return None
+
+
+def _tables_have_names(given: Options) -> str | None:
+    """Refuse files that are called alike, which the result could not tell apart."""
+    tables = [*given["tables"], *([given["people"]] if given["people"] else [])]
+    names = [released_name(table).lower() for table in tables]
+    alike = [table for table, name in zip(tables, names, strict=True) if names.count(name) > 1]
+    if alike:
+        return (
+            f"tables must be called differently, since the result has no folders and endings; got {', '.join(alike)}."
+        )
     return None
 
 
@@ -138,7 +165,7 @@ RELEASE_LINKED = Release(
         shared.MAX_SUPPRESSED_FRACTION.having(default=0.01).without("policy"),
         shared.SEED,
     ),
-    checks=(_known_names_tables, _names_are_apart, _limits_have_column),
+    checks=(_known_names_tables, _names_are_apart, _tables_have_names, _limits_have_column),
     body="anon._release_linked",
     hands_over=True,
     coded=True,

@@ -28,6 +28,15 @@ class Ladder(NamedTuple):
     items: list[Ints32]  # the number of each row's label, equal on two levels where the texts are
 
 
+def asked_levels(ladder: Sequence[Mapping[str, str | None]]) -> dict[str, list[str]]:
+    """Return the levels that a ladder gives to each column, by its name in lower case."""
+    asked: dict[str, list[str]] = {}
+    for named in ladder:
+        for name, level in named.items():
+            asked.setdefault(name.lower(), []).extend([level] if level is not None else [])
+    return asked
+
+
 def given_steps(columns: Sequence[ColumnLevels], ladder: Sequence[Mapping[str, str | None]]) -> Steps:
     """Return the levels that a caller gave; a column that a level does not name stays as it is on the level before."""
     own = {column.name.lower(): place for place, column in enumerate(columns)}

@@ -14,11 +14,13 @@ from duckanon._core.common.arrays import Ints, is_number
 from duckanon._core.common.codes import encode
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.people import NOBODY
+from duckanon._core.common.sql_types import sql_type
 from duckanon._core.encoding.column_split import Reading, split_columns
 from duckanon._core.encoding.coordinates import WIDE, Places, placed_choices, sums_of
 from duckanon._core.encoding.fit import fit
 from duckanon._core.encoding.formulas import Formula, found_formulas
 from duckanon._core.encoding.lookups import Lookup, found_lookups
+from duckanon._core.encoding.number_types import NumberTypes
 from duckanon._core.encoding.parts import ColumnParts, doubles, rounded
 from duckanon._core.encoding.special import special_choices
 from duckanon._methods.releasable.bounds import Bounds
@@ -52,6 +54,7 @@ class PlainColumns:
         formulas, lookups: What is computed from the rest in the end.
         table, reference: The plain columns, and those of another table, if there is one.
         places: The coordinates of choices between many values, by the name of the plain column.
+        types: How the numbers of the table were read.
     """
 
     schema: pa.Schema
@@ -61,6 +64,7 @@ class PlainColumns:
     table: pa.Table
     reference: pa.Table | None
     places: Mapping[str, Places]
+    types: NumberTypes
 
     @classmethod
     def of(
@@ -76,7 +80,8 @@ class PlainColumns:
         if reference is not None:  # read like the table's own, but nobody of them counts
             both = pa.concat_tables([table, reference.cast(table.schema)])
             people = np.where(np.arange(both.num_rows) < rows, np.arange(both.num_rows), NOBODY)
-        columns = split_columns(both, people, Reading(settings.k, special, categories, nulls))
+        types = NumberTypes.of(both)
+        columns = split_columns(types.read(both), people, Reading(settings.k, special, categories, nulls))
         _refuse_constant(table)
         is_auto = settings.derived == "auto"
         formulas = found_formulas(columns) if is_auto else []
@@ -96,7 +101,7 @@ class PlainColumns:
                 f"others follow from them, are NULL, or have no second value shared by {settings.k} people."
             )
         plain, others = both.slice(0, rows), None if reference is None else both.slice(rows)
-        return cls(table.schema, columns, formulas, lookups, plain, others, wide_places(columns, plain))
+        return cls(table.schema, columns, formulas, lookups, plain, others, wide_places(columns, plain), types)
 
     def log(self, log: Sequence[str] | None) -> list[str] | None:
         """Return which plain numbers are logged, of those that a caller names; refuse what is no number."""
@@ -104,7 +109,7 @@ class PlainColumns:
         for name in known_columns("log", names or [], self.schema.names):
             if not is_number(self.schema.field(name).type):
                 type_ = self.schema.field(name).type
-                raise ValueError(f'column "{name}" has no logarithms: it holds no numbers; got {type_}.')
+                raise ValueError(f'column "{name}" has no logarithms: it holds no numbers; got {sql_type(type_)}.')
         numbers = {column.name for column in self.columns if column.regular is not None}
         numbers &= set(self.table.column_names)
         return None if names is None else [name for name in names if name in numbers]
@@ -144,7 +149,8 @@ class PlainColumns:
         for index, formula in computed.items():
             values = formula.computed([doubles(arrays[source]) for source in formula.sources])
             arrays[index] = rounded(self.columns[index], values)
-        return pa.record_batch([arrays[index] for index in range(len(self.columns))], schema=self.schema)
+        written = [self.types.write_column(column.name, arrays[index]) for index, column in enumerate(self.columns)]
+        return pa.record_batch(written, schema=self.schema)
 
     def reader(self, made: pa.RecordBatchReader) -> pa.RecordBatchReader:
         """Read released plain rows as rows of the table."""
