@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -73,9 +74,15 @@ def _run(declared: Declaration, *taken: str, options: str = "options") -> str:
 
 
 def write(*arguments: pa.Array) -> pa.Array:
-    """Write the query of a call, for DuckDB: the function's name, its arguments, the collation that is set."""
-    name, given, collation = (_value(argument[0]) for argument in arguments)
-    return pa.array([written_query(PUBLIC[name], given, collation)])
+    """Write the query of a call, for DuckDB: the function's name, its arguments, the collation that is set.
+
+    A macro that is made of other functions says fourth which function errors should name, that of the user's call.
+    """
+    name, given, collation, *caller = (_value(argument[0]) for argument in arguments)
+    declared = PUBLIC[name]
+    if caller and isinstance(declared, Report):
+        declared = replace(declared, caller=caller[0])
+    return pa.array([written_query(declared, declared.defaults | given, collation)])
 
 
 def written_query(declared: Declaration, given: Options, collation: str | None = None) -> str:
@@ -91,7 +98,7 @@ def written_query(declared: Declaration, given: Options, collation: str | None =
             f"{collation}: RESET default_collation."
         )
     if faults:
-        raise ValueError(f"anon.{declared.name}: {' '.join(faults)}")
+        raise ValueError(f"{_caller(declared)}: {' '.join(faults)}")
     if declared.body is not None and ":" in declared.body:
         return qualified(imported(declared.body)(given))
     if declared.body is not None:
@@ -102,6 +109,11 @@ def written_query(declared: Declaration, given: Options, collation: str | None =
         return _immune(_column_query(declared, given))
     assert isinstance(declared, Release)
     return _immune(_class_query(declared, given) if declared.parameter("keep") else _release_query(declared, given))
+
+
+def _caller(declared: Declaration) -> str:
+    """Return the function that an error names."""
+    return (declared.caller if isinstance(declared, Report) else None) or f"anon.{declared.name}"
 
 
 _immune = functools.lru_cache(maxsize=256)(qualified)
@@ -181,7 +193,7 @@ def _steps(declared: Release | Report, tables: Iterable[Parameter], given: Optio
     number = ", row_number() OVER () AS _duckanon_number" * is_numbered
 
     def chosen(table: str) -> str:
-        known = f"_anon_choose(*, 'anon.{declared.name}', {sql.literal(table)}, {sql.structure(named)})"
+        known = f"_anon_choose(*, '{_caller(declared)}', {sql.literal(table)}, {sql.structure(named)})"
         if "*" not in named.get("keep", ()):
             return known
         cols, keep, person = (sql.literal(given.get(name)) for name in ("cols", "keep", "person"))
@@ -193,7 +205,7 @@ def _steps(declared: Release | Report, tables: Iterable[Parameter], given: Optio
         table = given[one.name]
         if isinstance(table, str) and isinstance(declared, Report) and declared.rows_by:
             columns = sql.literal(_columns(given, declared.columns))
-            rows = f"FROM anon.{declared.rows_by}('anon.{declared.name}', {sql.literal(table)}, {columns})"
+            rows = f"FROM anon.{declared.rows_by}('{_caller(declared)}', {sql.literal(table)}, {columns})"
         elif isinstance(table, str):
             rows = f"SELECT COLUMNS({chosen(table)}){number} FROM query_table({sql.literal(table)})"
         elif table is not None:
@@ -240,6 +252,7 @@ def _options(declared: Declaration, given: Options, more: dict[str, str] | None 
     names_tables = isinstance(declared, Report) and declared.stacks_columns
     tables = [] if names_tables else [one.name for one in _tables(declared)]
     known = {name: value for name, value in given.items() if name not in tables and name not in (more or {})}
+    known |= {"caller": declared.caller} if isinstance(declared, Report) and declared.caller else {}
     fields = {"_written": sql.literal(sql.options_text(known)), **(more or {})}
     return "{" + ", ".join(f"{sql.literal(name)}: {text}" for name, text in fields.items()) + "}"
 
@@ -278,10 +291,16 @@ def choose(*arguments: pa.Array) -> pa.Array:
     """Choose columns of a table while a query is bound, for ``COLUMNS(_anon_choose(*, ...))``, or refuse unknown ones.
 
     The arguments are the table's columns, the function, the table, and the names that were given by parameter; their
-    case does not matter, and what is NULL is left out.
+    case does not matter, and what is NULL is left out. Columns that are called as our own steps are would be taken for
+    them, also those that only travel along.
     """
     columns, caller, table, given = (_value(argument[0]) for argument in arguments)
     spelled = {name.lower(): name for name in columns}
+    of_user = columns[:-1] if columns[-1] == "_duckanon_none" else columns  # a macro of ours may have added it
+    if own := next((name for name in of_user if name.lower().startswith("_duckanon_")), None):
+        raise ValueError(
+            f"{caller}: the table must not have a column that begins with _duckanon_; got {own}: rename it first."
+        )
     names = _columns(given, given)
     for name in names:
         if name.lower() not in spelled and not (name == "*" and name in (given.get("keep") or ())):

@@ -266,7 +266,7 @@ def _key_apart(table: pa.Table | None, key: str | None) -> tuple[pa.ChunkedArray
     if table is None:
         return None, None
     index = [name.lower() for name in table.column_names].index((key or "_duckanon_number").lower())
-    return table.column(index), table.remove_column(index)
+    return plain_texts(table.column(index)), table.remove_column(index)
 
 
 def _plain_numbers(tables: list[pa.Table | None], is_ordered: Bools) -> list[Any]:

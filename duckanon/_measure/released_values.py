@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arrays import Floats
-from duckanon._core.encoding.pairs import NumberPair, kind_of, numbers_of, paired
+from duckanon._core.encoding.pairs import NumberPair, kind_of, numbers_of, paired, stacked
 from duckanon._core.privacy.rare_values import ColumnCodes
 
 _MOST_DECIMALS = 6  # numbers with more are taken to be unrounded
@@ -40,9 +40,7 @@ def _decimals(values: Floats) -> int | None:
 
 def column_codes(original: pa.Table, released: pa.Table, others: pa.Table | None) -> list[ColumnCodes]:
     """Give equal values of each column the same number in all tables."""
-    people = original
-    if others is not None:
-        people = pa.concat_tables([original, others.select(original.column_names)], promote_options="permissive")
+    people = original if others is None else stacked(original, others)
     found = []
     for pair in paired(people, released):
         codes, shown = pair.original, pair.released

@@ -9,7 +9,8 @@ WITH _duckanon_names AS MATERIALIZED (
            coalesce(lower(column_name) = lower(person), false) AS is_person
     FROM anon._columns(tbl)
 ), _duckanon_of_rows AS NOT MATERIALIZED (
-    SELECT *, row_number() OVER () AS _duckanon_row, NULL::UBIGINT AS _duckanon_person
+    SELECT COLUMNS(anon._user_columns(*, 'anon.assess', tbl)), row_number() OVER () AS _duckanon_row,
+           NULL::UBIGINT AS _duckanon_person
     FROM query_table(tbl)
 ), _duckanon_of_people AS NOT MATERIALIZED (
     SELECT *, row_number() OVER () AS _duckanon_row,

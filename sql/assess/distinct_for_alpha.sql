@@ -3,6 +3,7 @@
 --     alpha       fraction of the population [a number between 0 and 1]
 --     population  number of people in the population [a number above 0]
 --     e n alpha for alpha <= 1/e, n / ln(1/alpha) above      (Probabilistic Anonymity, Theorem 3, and Theorem 1 solved)
+-- promises: EqualsDefinition()
 -- test: tests/assess/distinct_for_alpha.test
 CREATE OR REPLACE MACRO anon.distinct_for_alpha(alpha, population) AS
     CASE WHEN NOT coalesce(anon._exact_number(alpha) > 0 AND anon._exact_number(alpha) < 1, alpha IS NULL)

@@ -4,6 +4,7 @@
 --     population       number of people in the population [a number above 0]
 --     D/(e n) for D <= n, e^(-n/D) for D > n      (Probabilistic Anonymity, Theorems 1 and 2, Figure 1; the printed
 --     Theorem 2 lost the sign of the exponent)
+-- promises: EqualsDefinition()
 -- test: tests/assess/max_unique_fraction.test
 CREATE OR REPLACE MACRO anon.max_unique_fraction(distinct_values, population) AS
     CASE WHEN NOT coalesce(anon._exact_number(population) > 0, population IS NULL)

@@ -2,6 +2,7 @@
 -- their product. As a double it does not overflow; past 1.8e308 it stays there.
 --     distinct_counts  number of different values of each column [a list of numbers, at least 0]
 --     D = d1 d2 ... dk      (Probabilistic Anonymity, Definition 3)
+-- promises: EqualsDefinition()
 -- test: tests/assess/multiple_domain.test
 CREATE OR REPLACE MACRO anon.multiple_domain(distinct_counts) AS
     CASE WHEN NOT coalesce(list_min(list_transform(anon._numbers(distinct_counts),

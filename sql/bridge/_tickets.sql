@@ -27,8 +27,8 @@ CREATE OR REPLACE MACRO anon._tickets(tbl, chosen, seed, is_wanted, coded := NUL
                            THEN error('anon: a column of type UNION or VARIANT cannot be worked on; leave it out, or '
                                       || 'cast it to VARCHAR first.')
                       WHEN caller IS NOT NULL AND contains(typeof(record), ' TIME WITH TIME ZONE')
-                           THEN error(caller || ': column "' || trim(regexp_extract(typeof(record),
-                                      '(?:\(|, )("(?:[^"]|"")*"|[^ ,"]+) TIME WITH TIME ZONE', 1), '"')
+                           THEN error(caller || ': column "' || regexp_replace(regexp_extract(typeof(record),
+                                      '(?:\(|, )("(?:[^"]|"")*"|[^ ,"]+) TIME WITH TIME ZONE', 1), '^"|"$', '', 'g')
                                       || '" is of type TIME WITH TIME ZONE, which cannot be released; cast it to '
                                       || 'VARCHAR first.')
                       WHEN seed IS NULL THEN _anon_park(record, call)

@@ -10,6 +10,7 @@
 -- Equation 1): each column gets d' proportional to w; a column that has fewer values keeps them, one whose share is
 -- below 1 becomes one value, and the rest is solved again (anon._shares_level). Shares are rounded down; what that
 -- leaves goes where one more value helps most.
+-- promises: EqualsDefinition()
 -- test: tests/generalize/allocate.test
 CREATE OR REPLACE MACRO anon.allocate(budget, distinct_counts, weights := NULL) AS
     CASE WHEN budget IS NULL OR distinct_counts IS NULL THEN NULL

@@ -5,6 +5,7 @@
 --     partition  name of the partition's table [a text]
 --     keep       other columns to release as they are; ['*']: all whose name does not look like an identifier; NULL:
 --                none [a list of names, or NULL]
+-- promises: RowPer('row'), OnlyColumns('col', 'keep'), KeepsTypes('keep'), KeepsValues('keep'), InvariantUnder(*TABLE)
 -- test: tests/generalize/apply_partition.test
 CREATE OR REPLACE MACRO anon.apply_partition(tbl, col, partition, keep := NULL) AS TABLE
 WITH _duckanon_chosen AS NOT MATERIALIZED (       -- of every column in it, each step would bind a dozen expressions

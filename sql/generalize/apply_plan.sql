@@ -5,6 +5,7 @@
 -- times is for dates and timestamps: their texts are refused.
 --     plan  name of the table of a stored plan (`anon.plan`) [a text]
 --     keep  other columns to release as they are, one by one; NULL: none [a list of names, or NULL]
+-- promises: RowPer('row'), KeepsTypes('keep'), KeepsValues('keep'), InvariantUnder(*TABLE)
 -- test: tests/generalize/apply_plan.test
 CREATE OR REPLACE MACRO anon.apply_plan(tbl, plan, keep := NULL) AS TABLE
 WITH _duckanon_plan AS (

@@ -2,6 +2,7 @@
 -- of anon.top_code. NULL stays NULL.
 --     value  value to code; NaN is refused [a number, date or timestamp]
 --     floor  largest value of the category [a number, date or timestamp]
+-- promises: FunctionOfValue(), TrueLabels()
 -- test: tests/generalize/bottom_code.test
 CREATE OR REPLACE MACRO anon.bottom_code(value, floor) AS
     anon._end_code('anon.bottom_code', 'floor', value, floor, anon._reaches(floor, value), '<=');

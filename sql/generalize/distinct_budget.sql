@@ -7,6 +7,7 @@
 --     D' = n / (k - 1) (1 + x - sqrt(x^2 + 2 x)),  x = -ln(beta) / (k - 1)
 --     (Probabilistic Anonymity, Theorem 4: the root itself; the paper rounds it to n / k (1 - c) for "some small c")
 -- The theorem assumes equally likely classes: anon.anonymity_probability says how much it leaves unused.
+-- promises: EqualsDefinition()
 -- test: tests/generalize/distinct_budget.test
 CREATE OR REPLACE MACRO anon.distinct_budget(population, k, beta := 0.1) AS
     CASE WHEN NOT coalesce(anon._exact_number(population) > 0 AND isfinite(anon._exact_number(population)),

@@ -12,6 +12,7 @@
 --     plan             name of the table of a stored plan (`anon.plan`) [a text]
 --     tbl              table that the plan was made for, or another one: distinct_before and expected_loss are those of
 --                      its rows. NULL: both are NULL, since a plan does not contain them [a text, or NULL]
+-- promises: Between(0, 1, 'budget_share'), InvariantUnder('storage')
 -- test: tests/generalize/explain_plan.test
 CREATE OR REPLACE MACRO anon.explain_plan(plan, tbl := NULL) AS TABLE
 WITH _duckanon_plan AS (

@@ -22,6 +22,7 @@
 -- (everything), 'other' (values of no other label) and those of `hierarchies`. NULL is a value; where the original has
 -- none it is unspecified, like '*'.
 -- Refusals do not depend on the columns that are selected.
+-- promises: Between(0, 1, 'ncp'), InvariantUnder(*TABLE)
 -- test: tests/generalize/generalization_loss.test
 CREATE OR REPLACE MACRO anon.generalization_loss(original, released, cols, k := NULL, hierarchies := NULL) AS TABLE
 WITH _duckanon_original AS MATERIALIZED (

@@ -4,6 +4,7 @@
 --     step    width of the ranges, such as 10 or 0.5 [a number above 0]
 --     origin  one range begins here [a number]
 -- It is computed in doubles, which tell whole numbers apart below 2^53 only: larger numbers are refused.
+-- promises: FunctionOfValue(), TrueLabels()
 -- test: tests/generalize/generalize_range.test
 CREATE OR REPLACE MACRO anon.generalize_range(value, step, origin := 0) AS
     CASE WHEN coalesce(NOT (anon._exact_number(step) > 0 AND isfinite(anon._exact_number(step))), true)

@@ -8,6 +8,7 @@
 --                                 [a text]
 --     max_distinct                number of labels, at most [a whole number, at least 1]
 -- NULL stays NULL, and counts as a label.
+-- promises: EqualsDefinition(), InvariantUnder(*TABLE)
 -- test: tests/generalize/hierarchy_level.test
 CREATE OR REPLACE MACRO anon.hierarchy_level(tbl, col, hierarchy, max_distinct) AS TABLE
 WITH _duckanon_values AS MATERIALIZED (

@@ -8,6 +8,7 @@
 --                                 last bucket: of this table, and of the table that the plan was fitted on.
 --                                 If the first is much larger, the values have moved; NULL for other columns
 --     plan                        name of the table of a stored plan (`anon.plan`) [a text]
+-- promises: Between(0, 1, 'outer_fraction', 'fitted_outer_fraction'), InvariantUnder(*TABLE)
 -- test: tests/generalize/plan_coverage.test
 CREATE OR REPLACE MACRO anon.plan_coverage(tbl, plan) AS TABLE
 WITH _duckanon_plan AS (

@@ -1,6 +1,7 @@
 -- anon.safe_harbor_age: an age by the HIPAA safe harbor, 45 CFR 164.514(b)(2)(i)(C): whole years, and one category,
 -- 90+, for everybody over 89. The result is text. NULL stays NULL.
 --     age  age in years; a fraction is cut off, since it discloses the month of birth [a number, at least 0]
+-- promises: FunctionOfValue(), TrueLabels()
 -- test: tests/generalize/safe_harbor_age.test
 CREATE OR REPLACE MACRO anon.safe_harbor_age(age) AS
     CASE WHEN age IS NULL THEN NULL

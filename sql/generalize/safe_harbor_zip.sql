@@ -6,6 +6,7 @@
 --     small_zip3  areas of 20,000 or fewer people; NULL: the seventeen that the guidance of HHS (2012) names from the
 --                 2000 Census. The rule asks for current data of the Census Bureau: pass your own list [a list of three
 --                 digits each, or NULL]
+-- promises: FunctionOfValue(), EqualsDefinition()
 -- test: tests/generalize/safe_harbor_zip.test
 CREATE OR REPLACE MACRO anon.safe_harbor_zip(zip, small_zip3 := NULL) AS
     CASE WHEN NOT coalesce(list_bool_and(

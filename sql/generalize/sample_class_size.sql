@@ -10,6 +10,7 @@
 --                 number of at least 0 and below 1]
 --     population  number of people in the population [a number, at least `people` and `k`]
 --     people      number of people in the table [a number, at least 1]
+-- promises: EqualsDefinition()
 -- test: tests/generalize/sample_class_size.test
 CREATE OR REPLACE MACRO anon.sample_class_size(k, beta, population, people) AS
     CASE WHEN NOT coalesce(regexp_full_match(CAST(k AS VARCHAR), '\d+') AND anon._exact_number(k) >= 2

@@ -9,7 +9,8 @@ WITH _duckanon_verdict AS MATERIALIZED (
                              'noisy_copies', 'rare_values', 'class_size', 'membership', 'isolated_membership', 'k',
                              'correlation', 'detectability'], promise) AS place
     FROM anon._verdict(original, released, cols, reference, holdout, k, max_correlation_difference,
-                       max_detectability_auc, hierarchies, draws, log, special, categories, derived, seed, person)
+                       max_detectability_auc, hierarchies, draws, log, special, categories, derived, seed, person,
+                       caller := 'anon.require')
 ), _duckanon_decision AS MATERIALIZED (                -- a column of the filter below, so that it is always computed
     SELECT CASE WHEN bool_and(coalesce(pass, false)) THEN true
                 ELSE error('anon.require: the release breaks what was promised: '

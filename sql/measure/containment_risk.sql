@@ -18,6 +18,7 @@
 --                                 NULL]
 --     hierarchies                 as in anon.generalization_loss
 --     threshold                   a row is at risk if its risk is above this [a number from 0 to 1]
+-- promises: Between(0, 1, 'maximum_risk', 'average_risk', 'fraction_at_risk'), InvariantUnder(*TABLE)
 -- test: tests/measure/containment_risk.test
 CREATE OR REPLACE MACRO anon.containment_risk(
     original, released, cols, population := NULL, hierarchies := NULL, threshold := 0.2

@@ -7,6 +7,7 @@
 --     keep_last   number of characters that stay at the end; of an e-mail address, of what is after the @ [a whole
 --                 number from 0 to 100]
 -- Signs that stay anyway are not counted. Where nothing would be hidden, everything is.
+-- promises: FunctionOfValue(), EqualsDefinition()
 -- test: tests/pseudonymize/mask.test
 CREATE OR REPLACE MACRO anon.mask(value, keep_first := 0, keep_last := 0) AS
     CASE WHEN coalesce(NOT regexp_full_match(CAST(keep_first AS VARCHAR), '\d{1,2}|100'), true)

@@ -5,6 +5,7 @@
 --     person    whose date it is; where it is NULL, the result is NULL [any value]
 --     key       secret: whoever has it can compute all shifts [a text or BLOB of at least 16 bytes]
 --     max_days  the shift is from -max_days to max_days, and never 0 [a whole number from 1 to 36,500]
+-- promises: FunctionOfValue()
 -- test: tests/pseudonymize/shift_date.test
 -- No end, or no beginning, is infinity, and 9999-12-31 as many databases have it; a moment with a time zone is looked
 -- at in UTC, so that no setting counts. A shift has days of 24 hours, and is NULL where the type has no such moment:

@@ -7,7 +7,9 @@ CREATE OR REPLACE MACRO anon._intervals(caller, tbl, own_tbl) AS TABLE
 WITH _duckanon_listed AS (
     SELECT list(lower(column_name)) AS names FROM anon._columns(own_tbl)
 ), _duckanon_source AS (
-    SELECT *, NULL AS _duckanon_none, NULL AS _duckanon_none_lo, NULL AS _duckanon_none_hi FROM query_table(tbl)
+    SELECT COLUMNS(anon._user_columns(*, caller, own_tbl)), NULL AS _duckanon_none, NULL AS _duckanon_none_lo,
+           NULL AS _duckanon_none_hi
+    FROM query_table(tbl)
     WHERE anon._unless((SELECT caller || ': the table must not have a column "' || any_value(column_name)
                                || '" beside two with its ends, _lo and _hi; rename it first.'
                         FROM anon._columns(own_tbl), _duckanon_listed

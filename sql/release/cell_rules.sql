@@ -16,6 +16,7 @@
 --                  rule [a whole number from 1 to 5 and a percentage, or NULL]
 --     person       column that identifies people: all rows of a person are one contribution, and a row without one
 --                  counts as nobody. NULL: every row is a person [a name, or NULL]
+-- promises: TrueCells(), InvariantUnder(*TABLE)
 -- test: tests/release/cell_rules.test
 CREATE OR REPLACE MACRO anon.cell_rules(
     tbl, by, measure := NULL, k := 10, p := 10, dominance := NULL, person := NULL

@@ -3,6 +3,7 @@
 --     boxed  name of a table of intervals, such as `anon.boxes` returns [a text]
 -- A table that has a column x_lo or x_hi beside the intervals x is refused.
 --     _duckanon_ends  for each column a struct of one field x_lo, and one of x_hi
+-- promises: RowPer('row'), InvariantUnder('order', 'storage', 'columns')
 -- test: tests/release/flatten_boxes.test
 CREATE OR REPLACE MACRO anon.flatten_boxes(boxed) AS TABLE
 WITH _duckanon_named AS (
@@ -13,7 +14,8 @@ WITH _duckanon_named AS (
                                          anon._interval_or_exact(COLUMNS('(?s)^(.*)$'))), 'lo') AS '\1_lo',
            struct_extract(struct_extract({'interval': COLUMNS('(?s)^(.*)$'), 'exact': {'lo': NULL, 'hi': NULL}},
                                          anon._interval_or_exact(COLUMNS('(?s)^(.*)$'))), 'hi') AS '\1_hi'
-    FROM query_table(anon._checked('anon.flatten_boxes', boxed, ['*'])) AS _duckanon_source
+    FROM (SELECT COLUMNS(anon._user_columns(*, 'anon.flatten_boxes', boxed))
+          FROM query_table(anon._checked('anon.flatten_boxes', boxed, ['*']))) AS _duckanon_source
     WHERE anon._unless((SELECT 'anon.flatten_boxes: the table must not have a column called as one of the ends of "'
                                || any_value(column_name) || '", _lo and _hi; rename it first.'
                         FROM anon._columns(boxed), _duckanon_named

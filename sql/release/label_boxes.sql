@@ -13,6 +13,7 @@
 -- Boxes are found by a join on equal numbers, so that the time grows with the rows. Each column is cut into buckets at
 -- places where intervals begin, about as wide as an interval is. A box lies in a few of the cells that the buckets of
 -- up to four columns make, a row in one; the boxes of its cell are then compared with it.
+-- promises: RowPer('row'), InvariantUnder(*TABLE)
 -- test: tests/release/label_boxes.test
 CREATE OR REPLACE MACRO anon.label_boxes(tbl, box_table, cols, by := NULL) AS TABLE
 WITH _duckanon_boxed AS (
@@ -42,7 +43,8 @@ WITH _duckanon_boxed AS (
            anon._group_of(anon._labels("by", [UNPACK({'name': lower(alias(COLUMNS(anon._group_columns("by")))),
                                                       'label': CAST(COLUMNS(anon._group_columns("by")) AS VARCHAR)})]),
                           _duckanon_groups) AS _duckanon_group
-    FROM (SELECT *, NULL AS _duckanon_none FROM query_table(anon._checked('anon.label_boxes', tbl, cols))),
+    FROM (SELECT COLUMNS(anon._user_columns(*, 'anon.label_boxes', tbl)), NULL AS _duckanon_none
+          FROM query_table(anon._checked('anon.label_boxes', tbl, cols))),
          (SELECT list(DISTINCT _duckanon_labels) AS _duckanon_groups FROM _duckanon_boxes)
 ), _duckanon_sides AS (
     SELECT _duckanon_box, unnest(range(1, 1 + len(_duckanon_ends))) AS place, unnest(_duckanon_ends, max_depth := 2)

@@ -16,6 +16,8 @@
 --                     'value', 'drop']
 --     person          column, of both tables, that identifies the person of a row: people are then counted, and a row
 --                     whose person is NULL counts as nobody. NULL: every row is a person [a name, or NULL]
+-- promises: OneRow(), EqualsDefinition(), Between(0, 1, 'delta_min', 'delta_max', 'average'),
+--           CountsPeople('delta_max', 'certain_people', 'absent_people'), InvariantUnder(*TABLE, 'types')
 -- test: tests/risk/delta_presence.test
 CREATE OR REPLACE MACRO anon.delta_presence(tbl, cols, population, nulls := 'value', person := NULL) AS TABLE
 WITH _duckanon_members AS MATERIALIZED (

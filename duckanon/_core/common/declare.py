@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import pyarrow as pa
 
+from duckanon._core.common.contracts import Promise
 from duckanon._core.common.rules import Rule, Words, fault_of
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ class Function:
     stage: str = ""  # the folder of ``sql/`` with its reference; empty: only macros call it
     summary: str = ""  # one sentence, for `anon.functions()` and the indexes
     parameters: tuple[Parameter | Group, ...] = ()  # in the order of the signature: those without a default first
+    promises: tuple[Promise, ...] = ()  # its contract: what its rows keep, whatever the table is
     # refuse what no single parameter shows: each takes the options and returns a sentence without the function's name,
     # or None
     checks: tuple[Callable[[Options], str | None], ...] = ()

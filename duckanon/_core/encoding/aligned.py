@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arrays import Array
+from duckanon._core.common.sql_types import sql_type
 from duckanon._core.encoding.column_codecs import NumberColumn
 from duckanon._core.encoding.measurement_encoding import MeasuredEncoding, SpecialColumn, measured_encoding
 from duckanon._core.encoding.pairs import kind_of
@@ -87,5 +88,6 @@ def _refuse_other_kind(name: str, role: str, first: pa.DataType, second: pa.Data
     booleans = any(test(first) != test(second) for test in (pa.types.is_boolean, pa.types.is_time))
     if len(kinds) > 1 or (booleans and "null" not in (kind_of(first), kind_of(second))):
         raise ValueError(
-            f'column "{name}" holds {first} in the original and {second} in the {role} table; cast one of them.'
+            f'column "{name}" holds {sql_type(first)} in the original and {sql_type(second)} in the {role} table; '
+            "cast one of them."
         )

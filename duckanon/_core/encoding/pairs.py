@@ -67,6 +67,25 @@ def _hours(column: pa.ChunkedArray) -> Floats:
     return np.asarray(microseconds.to_numpy() / _MICROSECONDS_PER_HOUR, np.float64)
 
 
+def stacked(original: pa.Table, others: pa.Table) -> pa.Table:
+    """Append the rows of other people to the original's; an ENUM in one of them is text where it is none in the other.
+
+    Columns that hold different kinds of values are refused.
+    """
+    check_rows(original, others)
+    others = others.select(original.column_names)
+    for place, name in enumerate(original.column_names):
+        both = original.column(name), others.column(name)
+        if both[0].type != both[1].type:
+            pair(name, both[0].slice(0, 1), both[1].slice(0, 1))  # which refuses types that do not match
+            if any(pa.types.is_dictionary(column.type) for column in both):
+                original, others = (
+                    table.set_column(place, name, plain(column))
+                    for table, column in zip((original, others), both, strict=True)
+                )
+    return pa.concat_tables([original, others], promote_options="permissive")
+
+
 def check_rows(original: pa.Table, released: pa.Table) -> None:
     """Refuse tables without rows, and a release that lacks a column."""
     for role, table in (("original", original), ("released", released)):

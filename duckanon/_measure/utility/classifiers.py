@@ -14,7 +14,7 @@ from duckanon._core.common.arrays import Array, Floats, Ints
 from duckanon._core.common.declare import report
 from duckanon._core.common.rules import Number, Whole
 from duckanon._core.encoding.measurement_encoding import coded
-from duckanon._core.encoding.pairs import CategoryPair, NumberPair, Pair, paired
+from duckanon._core.encoding.pairs import CategoryPair, NumberPair, Pair, paired, stacked
 from duckanon._measure.utility import learners
 from duckanon._measure.utility.declared import CLASSIFIER_UTILITY, DETECTABILITY
 
@@ -55,7 +55,7 @@ def classifier_utility(
         raise ValueError(f'the original table has no column "{target}"; name the column to predict.')
     if original.num_columns < 2:
         raise ValueError(f'there is no column beside "{target}" to predict it by; name more columns.')
-    known = _with_others(original, holdout)
+    known = original if holdout is None else stacked(original, holdout)
     pairs = coded(paired(known, released), known.schema, special, categories)
     aim, usable, released_usable = _target(next(column for column in pairs if column.name == target))
     inside, outside = usable[usable < original.num_rows], usable[usable >= original.num_rows]
@@ -85,14 +85,6 @@ def classifier_utility(
     measured = dict(zip(names, zip(*rows, strict=True), strict=True))
     sizes = {"train_rows": [size] * len(rows), "test_rows": [len(test)] * len(rows)}
     return report({**measured, **sizes}, CLASSIFIER_UTILITY.schema)
-
-
-def _with_others(original: pa.Table, others: pa.Table | None) -> pa.Table:
-    """Append other people to the original's, if there are any."""
-    if others is None:
-        return original
-    paired(original, others)  # names what does not match
-    return pa.concat_tables([original, others.select(original.column_names)], promote_options="permissive")
 
 
 def _target(aim: Pair) -> tuple[Pair, Ints, Ints]:
@@ -163,7 +155,7 @@ def detectability(
         the original against other people (one random half of the original against the other).
     """
     people = original if holdout is None else holdout
-    known = _with_others(original, holdout)
+    known = original if holdout is None else stacked(original, holdout)
     pairs = coded(paired(known, released), known.schema, "off", categories)
     least = min(people.num_rows, released.num_rows)
     if least < 2 * folds or max_rows < 2 * folds:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from duckanon._core.common import parameters as shared
+from duckanon._core.common.contracts import InvariantUnder, KeepsTypes
 from duckanon._core.common.declare import Group, Options, Parameter, Release
 from duckanon._core.common.rules import ColumnName, Either, ListOf, MapOf, Number, OneOf, TableName, Tables, Text, Whole
 
@@ -114,6 +115,10 @@ RELEASE_LINKED = Release(
     algorithm="duckanon._methods.linked.release:release_linked",
     stage="release",
     summary="Generalizes linked tables of events: whoever knows any m events of a person finds at least k people.",
+    promises=(
+        KeepsTypes("keep"),
+        InvariantUnder("order", "storage", "others"),
+    ),
     parameters=(
         Parameter("tables", Tables("['visits', 'labs']"), "The tables of events").without("large", "spark", "policy"),
         Parameter("person", ColumnName(), "The column of all tables that says whose row it is").without("policy"),
@@ -149,8 +154,8 @@ RELEASE_LINKED = Release(
                 null=True,
             ),
             "Levels from fine to coarse that rows may show: for each column a period ('day', 'month', 'quarter', "
-            "'half-year', 'year', '5 years', 'decade'), the level of its hierarchy ('0', '1'), the width of a range "
-            "('10'), 'value' or '*'. NULL: they are found by search",
+            "'half-year', 'year', '5 years', 'decade'), the level of its hierarchy ('0', '1'), the width of a range, "
+            "such as '10', 'value' or '*'. NULL: they are found by search",
             None,
         ),
         shared.KEPT,
