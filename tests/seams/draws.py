@@ -114,7 +114,7 @@ class Draw:
             return name == "original" and self.random.random() < 0.3
         if self.function.name == "pica" and name == "cluster_size":
             return self.is_plain or self.random.random() < 0.7
-        if name == "population" and "weight" in given:
+        if (name == "population" and "weight" in given) or (name == "weights" and "boxed" in self.parameters):
             return False
         if name in ("draws", "seconds"):
             needed = {"draws": "reference", "seconds": "effort"}[name]
@@ -177,8 +177,8 @@ class Draw:
         return self._allowed(parameter) if found is None else found
 
     def _other_column(self) -> str:
-        apart = [one for one in self.bench.usual if one not in self.cols]
-        return self.random.choice(apart or self.bench.columns)
+        pool = self._shared(self.released) if self.released else self.bench.usual
+        return self.random.choice([one for one in pool if one not in self.cols] or self.bench.columns)
 
     def _table(self, parameter: ParameterDeclaration) -> Any:
         """Return the name of a table, or several."""
@@ -356,7 +356,8 @@ class Draw:
             other = "category" if "'category'" in allowed else "drop"
             return other if self.is_plain or self.random.random() < 0.8 else "error"
         if "one of" in allowed or re.fullmatch(r"NULL or '.*'", allowed):
-            return pick(re.findall(r"'([^']*)'", allowed.split(" or a map")[0]))
+            choices = re.findall(r"'([^']*)'", allowed.split(" or a map")[0])
+            return pick([one for one in choices if one != "any" or not self.has_person])
         if "true or false" in allowed:
             return pick([True, False])
         if "whole number" in allowed:
@@ -378,7 +379,7 @@ def _numbers(allowed: str) -> list[float]:
     if span := re.search(r"(?:from|between) ([\d.e-]+) (?:to|and) ([\d.]+)", allowed):
         low, high = float(span[1]), float(span[2])
         return [(low + high) / 2, *([low, high] if "from" in allowed else [])]
-    if "above 0 and below 1" in allowed:
+    if "below 1" in allowed:
         return [0.01, 0.5]
     least = re.search(r"at least (\d+)", allowed)
     return [float(least[1]), float(least[1]) + 9] if least else [1.0, 2.5]
