@@ -25,7 +25,8 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
 ), _duckanon_counts AS MATERIALIZED (
     FROM anon._candidate_counts('_duckanon_found', '_duckanon_classes')
 ), _duckanon_rows AS (                                -- the columns as one, beside which every name is free
-    SELECT struct_pack(*COLUMNS(anon._user_columns(*, caller, original))) AS record, [UNPACK(anon._cell_text(COLUMNS(cols)))] AS row_cells,
+    SELECT struct_pack(*COLUMNS(anon._user_columns(*, caller, original))) AS record,
+           [UNPACK(anon._cell_text(COLUMNS(cols)))] AS row_cells,
            [UNPACK(lower(alias(COLUMNS(cols))))] AS row_names
     FROM query_table(anon._checked_table(caller, 'original', original, anon._checked(caller, original, cols)))
 )
