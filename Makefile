@@ -17,7 +17,7 @@ install = $(VENV)/bin/uv pip install --quiet --python $(1) $(2) || $(PIP) --pyth
 # Modules are compiled once, not in each of the processes that the tests start, wherever `make` is called.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test test-quick test-thorough test-oldest test-engines test-browser test-places stress check docs bench \
+.PHONY: demo test test-quick test-thorough test-oldest test-engines test-browser test-places stress mutants check docs bench \
         bench-peers bench-large clean
 
 demo: $(VENV)/ready            ## generate a clinic, assess and release its visits, say where the report is
@@ -51,6 +51,9 @@ test-places: $(PLACES)/ready   ## notebooks, dbt, and the wheel in an empty envi
 
 stress: $(VENV)/ready          ## interrupts, closes, failures and kill -9 at random moments: ten minutes
 	$(VENV)/bin/python -m tests.stress
+
+mutants: $(VENV)/ready         ## 200 random changes of the code, one at a time: how many does a test notice? an hour
+	$(VENV)/bin/python -m tests.mutants $(if $(COUNT),--count $(COUNT)) $(if $(SEED),--seed $(SEED))
 
 check: $(VENV)/ready           ## style, types, and that packages import in one direction
 	$(VENV)/bin/ruff format --check .

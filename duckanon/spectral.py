@@ -2,7 +2,9 @@
 
 The functions take a pyarrow Table, RecordBatch, Dataset or RecordBatchReader, the path of a Parquet file or of a folder
 of them, or a function that opens a reader, and return a RecordBatchReader of the same columns, names and types, whose
-rows are in an order that links nothing. The SQL functions of the same names are these.
+rows are in an order that links nothing. The SQL functions of the same names are these. With a seed, a source is read
+into memory and put into an order that depends on its values alone, so that the same rows give the same release in
+whatever order they come (but for `svd_swap` with a limit of memory).
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from duckanon._core.common.faces import face_of
 from duckanon._core.common.parameters import COLS
 from duckanon._core.common.rules import ColumnNames
 from duckanon._core.encoding.sources import Readable, opened_source
+from duckanon._core.encoding.whole_sources import order_by_values, whole_table
 from duckanon._methods.baselines import additive_noise as noise
 from duckanon._methods.baselines import copula_releases
 from duckanon._methods.baselines.declared import ADDITIVE_NOISE, COPULA_SYNTHESIZE, DATA_SHUFFLE
@@ -211,8 +214,14 @@ def synthesize(source: Readable, given: Options) -> pa.RecordBatchReader:
 def _released(algorithm: _Face, source: Readable, given: Options, **own: Any) -> pa.RecordBatchReader:
     """Run an algorithm on the columns of a source that a call names."""
     options = {name: value for name, value in given.items() if name != "cols"} | own
-    if given["cols"] is None:
+    cols = given["cols"]
+    if cols is not None:
+        cols = [*cols, *(given.get("by") or ()), *filter(None, [given.get("person")])]
+    if given["seed"] is not None and own.get("memory") is None:
+        if own.get("reference") is not None:
+            options["reference"] = order_by_values(whole_table(own["reference"]))
+        return algorithm(order_by_values(whole_table(source, cols)), **options)
+    if cols is None:
         return algorithm(source, **options)
-    person = [given["person"]] if given.get("person") else []
-    with opened_source(source, [*given["cols"], *(given.get("by") or ()), *person]) as opened:
+    with opened_source(source, cols) as opened:
         return algorithm(opened, **options)

@@ -8,8 +8,9 @@ header. A line of the header names one or several parameters, then, after two sp
     --     person  as in anon.k_anonymity
 
 Text in square brackets at the end says which values are allowed. ``as in`` takes meaning and values from another
-function. Lines that name no parameter, such as those of result columns, are passed over. A function that needs Python
-is declared in its package's ``declared.py``.
+function. Lines that name no parameter, such as those of result columns, are passed over. The contract stands in lines
+of its own, ``-- promises: OneRow(), InvariantUnder('order')``, in the words of `duckanon._core.common.contracts`. A
+function that needs Python is declared in its package's ``declared.py``.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from duckanon._bridge.declarations import PUBLIC
 from duckanon._bridge.macros import macro_files
 from duckanon._bridge.qualified import MacroFile
 from duckanon._bridge.sql_text import literal
+from duckanon._core.common import contracts
+from duckanon._core.common.contracts import Promise
 
 COMMON = {
     "tbl": "name of the table or view [a text]",
@@ -56,12 +59,24 @@ class FunctionDeclaration:
     stage: str
     summary: str
     parameters: tuple[ParameterDeclaration, ...]
+    promises: tuple[Promise, ...] = ()
 
 
 @functools.cache
 def declared_function(file: MacroFile) -> FunctionDeclaration:
     """Return the declaration of a public function, from its package's ``declared.py`` or from its macro file."""
-    return FunctionDeclaration(file.name, file.stage, _summary(file.sql), _declared(file) or _parameters(file))
+    declared = PUBLIC.get(file.name)
+    promises = declared.promises if declared else header_promises(file.sql)
+    parameters = _declared(file) or _parameters(file)
+    return FunctionDeclaration(file.name, file.stage, _summary(file.sql), parameters, promises)
+
+
+def header_promises(sql: str) -> tuple[Promise, ...]:
+    """Return the contract that the header of a macro file declares; none where there is none."""
+    found = re.search(r"^-- promises: (.*(?:\n--           .*)*)", sql, re.MULTILINE)
+    text = found[1].replace("\n--", " ") if found else ""
+    words = {name: value for name, value in vars(contracts).items() if not name.startswith("_")}
+    return tuple(eval(f"({text},)", {"__builtins__": {}}, words)) if text else ()
 
 
 def _declared(file: MacroFile) -> tuple[ParameterDeclaration, ...]:

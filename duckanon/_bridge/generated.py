@@ -122,7 +122,8 @@ _immune = functools.lru_cache(maxsize=256)(qualified)
 def _release_query(declared: Release, given: Options) -> str:
     """Write a release that changes every column it takes."""
     tables = _tables(declared)
-    run = _run(declared, *_tickets(tables, given), options=_options(declared, given, _hierarchies(given)))
+    tickets = _tickets(tables, given, caller=f"anon.{declared.name}")
+    run = _run(declared, *tickets, options=_options(declared, given, _hierarchies(declared, given)))
     unpack = f"anon.{declared.unpacked_by or '_unpack'}"
     steps, shape, columns = _steps(declared, tables, given), _step(tables[0]), _columns(given, declared.columns)
     if declared.numbered and given[declared.numbered]:
@@ -139,7 +140,7 @@ def _release_query(declared: Release, given: Options) -> str:
 def _report_query(declared: Report, given: Options) -> str:
     """Write a report, whose rows come as one list of structs."""
     tables = _tables(declared)
-    run = _run(declared, *_tickets(tables, given), options=_options(declared, given, _hierarchies(given)))
+    run = _run(declared, *_tickets(tables, given), options=_options(declared, given, _hierarchies(declared, given)))
     return f"{_steps(declared, tables, given)} SELECT unnest({run}, max_depth := 2)"
 
 
@@ -154,7 +155,7 @@ def _column_query(declared: ColumnReport, given: Options) -> str:
 
 def _class_query(declared: Release, given: Options) -> str:
     """Write a release that puts people into classes: some columns are changed, others released as they are."""
-    tables, more = [declared.flat[0]], _hierarchies(given)
+    tables, more = [declared.flat[0]], _hierarchies(declared, given)
     cols, person = sql.literal(given["cols"]), sql.literal(given.get("person"))
     kept = _columns(given, ("keep", "by"))
     unpack = declared.unpacked_by(given) if callable(declared.unpacked_by) else declared.unpacked_by
@@ -169,7 +170,8 @@ def _class_query(declared: Release, given: Options) -> str:
         more["refused"] = f"(SELECT sentence FROM {refused})"
         more["keep"] = "(SELECT list(column_name) FROM anon._columns('\"_duckanon_kept\"'))"
     is_ordered = declared.orders_rows and (kept or _columns(given, ("person", "sensitive")))
-    run = _run(declared, *_tickets(tables, given, 0 if is_ordered else None), options=_options(declared, given, more))
+    tickets = _tickets(tables, given, cols if is_ordered else None)
+    run = _run(declared, *tickets, options=_options(declared, given, more))
     further = "".join(f", {sql.literal(given[name])}" for name in declared.unpack_options)
     unpacked = f"FROM anon.{unpack}({run}, {_step(tables[0])}, {cols}, '\"_duckanon_kept\"'{further})"
     if unpack is None:
@@ -221,12 +223,19 @@ def _step(table: Parameter) -> str:
     return f"'\"_duckanon_{table.name}\"'"
 
 
-def _tickets(tables: Iterable[Parameter], given: Options, seed: int | None = None) -> list[str]:
-    """Write how each table reaches Python; a table that is left out is NULL, and an empty list where it has no rows."""
-    order = sql.literal(given.get("seed", seed))
+def _tickets(
+    tables: Iterable[Parameter], given: Options, coded: str | None = None, caller: str | None = None
+) -> list[str]:
+    """Write how each table reaches Python; a table that is left out is NULL, and an empty list where it has no rows.
+
+    Rows come in the order of all their values where there is a seed, and in that of all but those that are `coded`.
+    `caller` is a function that releases all columns of its tables.
+    """
+    order = sql.literal(given.get("seed")) + ", true" if coded is None else f"0, true, coded := {coded}"
+    more = "" if caller is None else f", caller := {sql.literal(caller)}"
     tickets = []
     for one in tables:
-        ticket = f"anon._tickets({_step(one)}, '', {order}, true)"
+        ticket = f"anon._tickets({_step(one)}, '', {order}{more})"
         ticket = ticket if one.is_required else f"coalesce({ticket}, [])"
         tickets.append("NULL::BIGINT[]" if given[one.name] is None else ticket)
     return tickets
@@ -248,11 +257,12 @@ def _options(declared: Declaration, given: Options, more: dict[str, str] | None 
     return "{" + ", ".join(f"{sql.literal(name)}: {text}" for name, text in fields.items()) + "}"
 
 
-def _hierarchies(given: Options) -> dict[str, str]:
+def _hierarchies(declared: Declaration, given: Options) -> dict[str, str]:
     """Write the rows of all hierarchies that are given as one list: column_name (lower case), leaf, level, label."""
     tables = given.get("hierarchies") or {}
     each = " UNION ALL ".join(
-        f"FROM anon._hierarchy({sql.literal(column.lower())}, {sql.literal(table)})" for column, table in tables.items()
+        f"FROM anon._hierarchy('anon.{declared.name}', {sql.literal(column.lower())}, {sql.literal(table)})"
+        for column, table in tables.items()
     )
     rows = (
         "(SELECT list({'column_name': column_name, 'leaf': labels[1], 'level': place - 1, 'label': labels[place]}) "

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from duckanon._bridge import sql
+from duckanon._core.common.made_labels import OTHER
 
 _FEWEST = 3  # people who share a released number, at least; categories are shared by k
 _MOST_DECIMALS = 12
@@ -26,8 +27,8 @@ def shared_values(
 ) -> Shared:
     """Count the released values that at least one person of the original has, but fewer than promised.
 
-    Categories are promised to be shared by k people, numbers by three; values that nobody has are releasable. Numbers
-    are compared at the digits that the release has.
+    Categories are promised to be shared by k people, numbers by three; values that nobody has are releasable, and so is
+    ``other``, which merged values are called. Numbers are compared at the digits that the release has.
 
     Args:
         con: A registered connection.
@@ -56,7 +57,8 @@ def shared_values(
             f"SELECT coalesce(sum(cells) FILTER (holders < {least}), 0)::BIGINT, min(holders) "
             f"FROM (SELECT {value} AS value, count(*) AS cells FROM {released} GROUP BY value) AS shown "
             f"JOIN (SELECT value, {people} AS holders FROM (SELECT {held} AS value{whose} FROM {original}) "
-            "GROUP BY value) AS held ON shown.value IS NOT DISTINCT FROM held.value",
+            "GROUP BY value) AS held ON shown.value IS NOT DISTINCT FROM held.value "
+            f"WHERE holders >= {least} OR held.value::VARCHAR IS DISTINCT FROM {sql.literal(OTHER)}",
         )
         found.append((rare, None if is_number else fewest))
     shared = [fewest for _, fewest in found if fewest is not None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from duckanon._core.common.contracts import TABLE, Between, InvariantUnder, RowPer
 from duckanon._core.common.declare import Options, Parameter, Release, Report
 from duckanon._core.common.parameters import LOG, PERSON, SEED, K, person_is_no_col
 from duckanon._core.common.rules import ColumnName, Flag, MapOf, Number, Tables, Whole
@@ -44,6 +45,10 @@ PREDICTION_RISK = Release(
     algorithm="duckanon._measure.privacy_measures:prediction_risk",
     stage="measure",
     summary="How well each original record can be predicted from a release: distance, ambiguity and uncertainty.",
+    promises=(
+        RowPer("row"),
+        InvariantUnder(*TABLE),
+    ),
     parameters=(
         *PAIR,
         COLS,
@@ -73,6 +78,10 @@ PRIVACY_TEST = comparison(
     algorithm="duckanon._measure.privacy_measures:privacy_test",
     summary="Tests whether a release is as safe as not taking part: prediction risk, copies, isolated records, "
     "membership.",
+    promises=(
+        Between(0, 1, "p_value", "ks"),
+        InvariantUnder(*TABLE),
+    ),
     parameters=(
         COLS,
         REFERENCE.having(
@@ -108,6 +117,7 @@ COMPARE_RELEASES = Report(
     algorithm="duckanon._measure.compare:compare_releases",
     stage="measure",
     summary="Privacy and utility of several releases of a table, one row per release and measure.",
+    promises=(InvariantUnder("storage", "others"),),
     parameters=(
         ORIGINAL.having(meaning="The table that the releases were made from"),
         Parameter("releases", Tables("MAP {'swapped': 'svd'}", named=True), "The releases by name"),
@@ -136,6 +146,10 @@ JOINT_RELEASES = Report(
     algorithm="duckanon._measure.joint_releases:joint_releases",
     stage="measure",
     summary="How many people, and sensitive values, remain possible for who knows a person in several releases.",
+    promises=(
+        Between(0, 1, "joint_t"),
+        InvariantUnder(*TABLE),
+    ),
     parameters=(
         Parameter("releases", Tables("['january', 'february']"), "Releases of the same people, the oldest first"),
         COLS.having(meaning="The released columns that an attacker knows of a person, in every release"),
@@ -166,6 +180,7 @@ VERDICT = Report(
     name="verdict",
     stage="measure",
     summary="Whether a release keeps its promises of privacy, class size and utility: one row each, pass or fail.",
+    promises=(InvariantUnder("storage", "others"),),
     parameters=(
         *PAIR,
         COLS,
@@ -201,6 +216,7 @@ REQUIRE = Report(
     name="require",
     stage="measure",
     summary="The rows of anon.verdict, or an error that names the broken promises, so that a job stops by itself.",
+    promises=(InvariantUnder("storage", "others"),),
     parameters=VERDICT.parameters,
     checks=VERDICT.checks,
     body="anon._require",
@@ -211,6 +227,7 @@ QUERY_UTILITY = comparison(
     name="query_utility",
     algorithm="duckanon._measure.utility.utility_measures:query_utility",
     summary="Relative errors of random range counts on a release.",
+    promises=(InvariantUnder("storage", "others"),),
     parameters=(
         COLS.having(meaning="The columns to ask about"),
         Parameter("queries", Whole(1), "How many random counts to compare", 1000),

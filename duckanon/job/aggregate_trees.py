@@ -26,7 +26,9 @@ def recorded(con: sql.Connection, rows: str, trees: Trees) -> dict[str, list[str
         for table in tables:
             lines = [
                 [places[labels[0]], *(places.get(label, _ALL) for label in labels[1:])]
-                for (labels,) in con.execute(f"SELECT labels FROM anon._hierarchy('', {sql.literal(table)})").fetchall()
+                for (labels,) in con.execute(
+                    f"SELECT labels FROM anon._hierarchy('hierarchies', '', {sql.literal(table)})"
+                ).fetchall()
                 if labels[0] in places
             ]
             found.setdefault(column, []).append("; ".join(" ".join(map(str, line)) for line in sorted(lines)))

@@ -9,6 +9,7 @@ from typing import Any
 import duckdb
 
 from duckanon._bridge import sql
+from duckanon._core.common.made_labels import TOTAL
 from duckanon._core.common.release_record import CellsEntry, MarginEntry, SuppressedEntry, TableEntry
 from duckanon.job import aggregate_trees, methods
 from duckanon.job.aggregate_trees import Trees
@@ -17,7 +18,7 @@ from duckanon.job.keys import Secret
 from duckanon.job.policy import Table, source_format
 from duckanon.job.promises import Promise, Tables
 
-_TOTAL = "'Total'"
+_TOTAL = sql.literal(TOTAL)
 _ADDED = ("people", "value", "max_deviation", "published", "interval_checked")
 _CATALOG = "previous_cells"
 _OF_RECORDS = (
@@ -104,15 +105,17 @@ def load_previous(con: sql.Connection, path: Path, target: Path | None, name: st
 
 
 def overlaps(con: sql.Connection, table: Table, original: str) -> bool:
-    """Tell whether somebody is in several inner cells, so that a margin has fewer people than its parts together."""
+    """Tell whether somebody contributes to several inner cells: a margin has fewer people than its parts together."""
     if not table.person:
         return False
+    person, measure = sql.name(table.person), getattr(table.method, "measure", None)
+    contributes = f"{person} IS NOT NULL" + (f" AND {sql.name(measure)} IS NOT NULL" if measure else "")
     cells = f"count(DISTINCT row({sql.names(table.protected)}))"
     return bool(
         sql.one(
             con,
-            f"SELECT count(*) > 0 FROM (SELECT {cells} AS n FROM {original} "
-            f"WHERE {sql.name(table.person)} IS NOT NULL GROUP BY {sql.name(table.person)} HAVING n > 1)",
+            f"SELECT count(*) > 0 FROM (SELECT {cells} AS n FROM {original} WHERE {contributes} "
+            f"GROUP BY {person} HAVING n > 1)",
         )[0]
     )
 
@@ -270,6 +273,6 @@ def _is_margin(columns: Sequence[str], names: Sequence[str], trees: Trees) -> st
         if name in names and name in trees:  # each of its hierarchies has all values
             conditions.append(
                 f"coalesce({sql.name(name)}::VARCHAR IN "
-                f"(SELECT labels[1] FROM anon._hierarchy('', {sql.literal(trees[name][0])})), true)"
+                f"(SELECT labels[1] FROM anon._hierarchy('hierarchies', '', {sql.literal(trees[name][0])})), true)"
             )
     return " AND ".join(conditions)

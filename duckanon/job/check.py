@@ -9,7 +9,7 @@ import duckdb
 from duckanon._bridge import sql
 from duckanon.job import consistency, methods, policy_file, refusals, sources
 from duckanon.job.errors import PolicyError
-from duckanon.job.linked_consistency import exact_dates
+from duckanon.job.linked_consistency import uncounted
 from duckanon.job.places import originals, places, target_name
 from duckanon.job.policy import LEFT_OUT
 from duckanon.job.policy_file import PolicyFile
@@ -32,10 +32,12 @@ def check_policy(policy: str | Path, with_data: bool = True) -> list[str]:
             try:
                 with read.watched(con):
                     files = sources.files_of(file, table.source)
-                    query = sources.open_source(con, table.source, files, unread=table.named(*LEFT_OUT), limit=0).query
+                    most, unread = refusals.MOST_ROWS if with_data else 0, table.named(*LEFT_OUT)
+                    query = sources.open_source(con, table.source, files, unread=unread, limit=most).query
                     types = sources.checked_columns(con, file, name, query)
-                if too_exact := exact_dates(file, name, types):
-                    refused.append(too_exact)
+                    tells_more = uncounted(con, file, name, types, query if with_data else None)
+                if tells_more:
+                    refused.append(tells_more)
                 con.execute("USE memory.main").fetchall()
                 if with_data and (narrowed := _narrowed(con, file, name, number, files)):
                     refused.append(narrowed)

@@ -118,8 +118,9 @@ def _shortened(rows: Sequence[PlanRow]) -> dict[str, str]:
         return {}
     for length in range(max(map(len, prefixes.values())) - 1, 0, -1):
         if len({prefix[:length] for prefix in prefixes.values()}) <= math.ceil(math.sqrt(len(prefixes))):
+            widths = {label: len(label if label.startswith(own) else own) for label, own in prefixes.items()}
             return {
-                label: prefix[:length] + "*" * (len(label) - length) if len(prefix) > length else label
+                label: prefix[:length] + "*" * (widths[label] - length) if len(prefix) > length else label
                 for label, prefix in prefixes.items()
             }
     return {}

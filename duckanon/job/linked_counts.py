@@ -71,7 +71,7 @@ class LinkedTables:
     @property
     def known(self) -> int:
         """How many events somebody may know in all."""
-        return max(part.known or 0 for part in self.events)
+        return max(part.known for part in self.events if part.known is not None)
 
     @property
     def known_words(self) -> str:

@@ -10,6 +10,7 @@ from duckanon._core.common.memory import bytes_of
 from duckanon._core.common.release_record import Record
 from duckanon.job import backends, methods, refusals
 from duckanon.job.errors import PolicyError
+from duckanon.job.linked_consistency import events_k
 from duckanon.job.linked_counts import CLASS, WHOSE, LinkedPart, LinkedTables, people_query
 from duckanon.job.policy import Table
 from duckanon.job.policy_file import PolicyFile
@@ -52,7 +53,9 @@ def release_together(
             f"CREATE VIEW {names[name]} AS FROM (SELECT {sql.name(table.person or '')}::VARCHAR AS {WHOSE}{others} "
             f"FROM {events[name].original}){only}"
         ).fetchall()
-    with refusals.translate_errors(file, *tables):
+    policy_names = {view: name for name, view in names.items()} | {_PEOPLE: "the tables of people"}
+    policy_names[WHOSE] = next(iter(tables.values())).person or ""
+    with refusals.translate_errors(file, *tables, policy_names=policy_names):
         con.execute(f"CREATE TABLE {_ROWS} AS {_call(tables, events, names, bool(parts))}").fetchall()
     for name, table in tables.items():
         columns = [f"{WHOSE} AS {sql.name(table.person or '')}", *map(sql.name, _released_columns(table))]
@@ -162,7 +165,7 @@ def count(
         say("counting known events")
         for name, found in known_promises(tables, releases).items():
             made[name].promises.extend(found)
-        k = max(one.table.promises.k or 0 for one in made.values() if one.table.is_linked)
+        k = events_k(one.table for one in made.values())
         run["linked"] = {
             "tables": [part.name for part in tables.events],
             "k": k,
@@ -196,8 +199,7 @@ def known_promises(
     linked: LinkedTables, releases: Mapping[str, tuple[Table, Shape, Tables]]
 ) -> dict[str, list[Promise]]:
     """Count, for each table that a person's key links, who holds any known events of a person."""
-    first = next(table for table, _, _ in releases.values() if table.is_linked)
-    asked = first.promises.k or 0
+    asked = events_k(table for table, _, _ in releases.values())
     measured = linked.smallest()
     who = f"Whoever knows {linked.known_words} of a person finds "
     words = (

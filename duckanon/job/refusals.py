@@ -29,10 +29,11 @@ Judged = tuple[str, str, bool | None]
 
 
 @contextmanager
-def translate_errors(file: PolicyFile, *tables: str) -> Iterator[None]:
+def translate_errors(file: PolicyFile, *tables: str, policy_names: Mapping[str, str] | None = None) -> Iterator[None]:
     """Turn refusals of our functions into the job's errors; what DuckDB says beyond them may quote a person's value.
 
-    What is refused of the tables' columns is said in the words of the policy, with their lines.
+    What is refused of the tables' columns is said in the words of the policy, with their lines; `policy_names` tells
+    what the policy calls tables and columns to which the job gave names of its own.
     """
     try:
         yield
@@ -40,6 +41,8 @@ def translate_errors(file: PolicyFile, *tables: str) -> Iterator[None]:
         why = sql.why(error)
         if not why.startswith("anon."):
             raise FileProblem(f"{file.path}: the release failed ({why}).") from None
+        for name, policy_name in (policy_names or {}).items():
+            why = policy_name.join(re.split(rf"\b{name}\b", why))
         if narrowed := _narrowing_errors(file, tables, told(why)):
             raise PolicyError("\n".join(narrowed)) from None
         if _UNREACHABLE.search(why):

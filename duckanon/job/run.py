@@ -17,7 +17,7 @@ from duckanon._core.common.release_record import Record
 from duckanon.job import account, backends, consistency, keys, linked_release, policy_file, record, refusals, sources
 from duckanon.job.cohorts import cohorts_of
 from duckanon.job.errors import Cancelled, PromiseBroken
-from duckanon.job.linked_consistency import exact_dates
+from duckanon.job.linked_consistency import uncounted
 from duckanon.job.places import Originals, Outbox, Places, check_owner, originals, places
 from duckanon.job.policy_file import changes_of
 from duckanon.job.promises import Tables
@@ -175,9 +175,10 @@ def released(
             cohorts = cohorts_of(ledger, file, name, Path(previous) if previous else where.targets.get(name))
             forms = (original.table, f"released_{number}", f"counted_{number}")
             tables = Tables(*forms, reference, hierarchies, has_former_people=cohorts is not None)
+            columns = sql.columns(con, original.table)
+            if tells_more := uncounted(con, file, name, columns, f"FROM {sql.name(original.table)}"):
+                raise tells_more
             if file.policy.tables[name].is_linked:
-                if too_exact := exact_dates(file, name, sql.columns(con, original.table)):
-                    raise too_exact
                 events[name] = original, tables
             else:
                 made[name] = release_table(

@@ -268,6 +268,11 @@ def hierarchies(
         if not _has_values(con, name, original, column):
             text = f"no value of the column stands in the first column of {path}, below its header."
             raise file.wrong(table_name, ("hierarchies", column), f"hierarchies.{column}: {text}")
+        try:
+            con.execute(f"SELECT count(*) FROM anon._hierarchy('', '', '{name}')").fetchall()
+        except duckdb.Error:
+            text = f"hierarchies.{column}: {path} must give each value one label of each level."
+            raise file.wrong(table_name, ("hierarchies", column), text) from None
         found.setdefault(column, []).append(name)
     return found
 

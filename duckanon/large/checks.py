@@ -84,6 +84,17 @@ def resolve_columns(con: duckdb.DuckDBPyConnection, given: Options) -> Checked:
     return Checked(changed, unchanged, people[0] if people else None, types)
 
 
+def refuse_columns(what: Checked) -> None:
+    """Refuse columns that no new records are made of: fewer than two, or texts in which rare values have no name."""
+    if len(what.names) < 2:
+        raise ValueError(f"cols must name at least two columns; got {len(what.names)}.")
+    for name in what.names:
+        if what.types[name] in ("UUID", "JSON"):
+            raise ValueError(
+                f'column "{name}" has the type {what.types[name]}, which is no text here; cast it to VARCHAR.'
+            )
+
+
 def options_of_parts(what: Checked, given: Options) -> dict[str, Any]:
     """Return the options for a part, which keeps the column of people too: the whole release is counted by it."""
     kept = Kept([*what.kept, *([what.person] if what.person else [])], given["kept"].narrowing)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import duckdb
@@ -17,17 +17,15 @@ from duckanon._core.common.faces import face_of
 from duckanon._core.common.rules import Whole
 from duckanon._core.encoding.column_codecs import NumberColumn
 from duckanon._core.encoding.column_fit import MOST_DECIMALS
-from duckanon._core.encoding.column_split import OTHER
 from duckanon._core.encoding.fit import fit, refuse_nulls
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._core.encoding.table_encoding import Encoding
-from duckanon._methods.releasable.bounds import Bounds
 from duckanon._methods.swap.declared import PICA
 from duckanon._methods.swap.pica import SEARCHED_ROWS, Partitioned
 from duckanon._methods.swap.plain_columns import PlainColumns, Settings
 from duckanon._methods.swap.survey_reader import SurveyColumns
 from duckanon.large import pipeline
-from duckanon.large.checks import Checked, has_numbers, opened, rows_and_nulls
+from duckanon.large.checks import Checked, has_numbers, opened, refuse_columns, rows_and_nulls
 from duckanon.large.sampled import Sample, sampled
 from duckanon.large.split_tree import Tree, divided, fitted, nulls_beyond
 from duckanon.large.split_tree import routed as routed_rows
@@ -93,7 +91,7 @@ def pica(
 
         results = pipeline.made(work, files, released, pipeline.blocks_of(rows, part_rows))
         written = pipeline.mixed(work, results, lambda block: block, None, False)
-        fewest = _least_shared(work.con, written, alike.drawn(), alike.bounds, k, results.rows)
+        fewest = _least_shared(work.con, written, alike, k, results.rows)
         return pipeline.Released(results.rows, len(files), fewest, _notes(size, rows, results.rows), work.reader())
 
 
@@ -102,8 +100,7 @@ def _rows(con: duckdb.DuckDBPyConnection, what: Checked, nulls: str) -> int:
     rows, missing = rows_and_nulls(con, what.names)
     if rows == 0:
         raise ValueError("the table has no rows; give one that has.")
-    if len(what.names) < 2:
-        raise ValueError(f"cols must name at least two columns; got {len(what.names)}.")
+    refuse_columns(what)
     if nulls == "error":
         refuse_nulls(missing)
     return rows
@@ -220,8 +217,7 @@ def _notes(size: float, rows: int, released: int) -> tuple[str, ...]:
 def _least_shared(
     con: duckdb.DuckDBPyConnection,
     written: str,
-    columns: Iterable[ColumnParts],
-    bounds: Mapping[str, Bounds],
+    alike: SurveyColumns,
     k: int,
     rows: int,
 ) -> int:
@@ -233,10 +229,10 @@ def _least_shared(
     if found != rows:
         raise AssertionError("rows are missing in the written release.")
     (fewest,) = sql.one(con, f"SELECT count(*) FROM {SOURCE}")
-    for column in columns:
+    for column in alike.drawn():
         value = _counted_value(column)
-        is_choice = "TRUE" if column.regular is None else _is_beyond(con, column, bounds[column.name])
-        is_label = f"value = {sql.literal(OTHER)}" if OTHER in column.outcomes else "FALSE"
+        is_choice = "TRUE" if column.regular is None else _is_beyond(con, column, alike)
+        is_label = f"value = {sql.literal(column.merged)}"
         (smallest,) = sql.one(
             con,
             f"WITH chosen AS (SELECT DISTINCT {value} AS value FROM {written} WHERE {is_choice}), "
@@ -259,9 +255,10 @@ def _counted_value(column: ColumnParts) -> str:
     return f"{quoted}::VARCHAR" if column.regular is None else quoted
 
 
-def _is_beyond(con: duckdb.DuckDBPyConnection, column: ColumnParts, bounds: Bounds) -> str:
+def _is_beyond(con: duckdb.DuckDBPyConnection, column: ColumnParts, alike: SurveyColumns) -> str:
     """Return the condition of values that only a choice can be."""
-    ends = bounds.grid.array(np.array([bounds.lowest, bounds.highest]), None).cast(column.type)
+    bounds = alike.bounds[column.name]
+    ends = alike.types.write_column(column.name, bounds.grid.array(np.array([bounds.lowest, bounds.highest]), None))
     con.register(_ENDS, pa.table({"low": ends[:1], "high": ends[1:]}))
     quoted = sql.name(column.name)
     return f"({quoted} NOT BETWEEN (SELECT low FROM {_ENDS}) AND (SELECT high FROM {_ENDS}) OR {quoted} IS NULL)"

@@ -47,9 +47,15 @@ _BINARY = ("UUID", "INTERVAL")
 class _Axis:
     """A column as the tree sees it."""
 
-    expression: str  # in SQL, of a number; NULL for NULL
-    span: float  # how far the numbers reach
+    expression: str  # in SQL, of a number between the ends; NULL for NULL
+    low: float  # the ends, beyond which fewer than k rows lie
+    high: float
     is_number: bool
+
+    @property
+    def span(self) -> float:
+        """How far the numbers reach."""
+        return max(self.high - self.low, 0.0)
 
 
 @face_of(RECODE, "large")
@@ -81,7 +87,7 @@ def recode(
         if k > rows:
             raise ValueError(f"k must be at most the number of rows, {rows}; got {k}.")
         weight_of = dict(zip(what.names, column_weights(given["weights"], what.names, cols), strict=True))
-        axes = {name: _axis(work.con, what, name, name.lower() in trees) for name in what.names}
+        axes = {name: _axis(work.con, what, name, k, name.lower() in trees) for name in what.names}
         if output == "value" and not all(axis.is_number for axis in axes.values()):
             raise ValueError("output must be 'text' where columns are no numbers or have a hierarchy; got 'value'.")
         used = [name for name in what.names if axes[name].span > 0]
@@ -141,31 +147,36 @@ def _share(column: pa.ChunkedArray, axis: _Axis) -> float:
         if pa.types.is_temporal(column.type):
             both = both.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
         numbers = both.cast(pa.float64(), safe=False).to_numpy()
-        width = float(numbers[1] - numbers[0])
+        width = float(np.diff(np.clip(numbers, axis.low, axis.high))[0])
     else:
         width = float(pc.count_distinct(column, mode="all").as_py() - 1)
     return max(width / axis.span, 1e-6)  # a weight must be above 0; a column of one value loses nothing
 
 
-def _axis(con: duckdb.DuckDBPyConnection, what: Checked, name: str, has_tree: bool) -> _Axis:
-    """Say how the tree sees a column."""
+def _axis(con: duckdb.DuckDBPyConnection, what: Checked, name: str, k: int, has_tree: bool) -> _Axis:
+    """Say how the tree sees a column: the k-th least and largest number stand for all beyond, which decide no cut."""
     if what.types[name] in _BINARY:
         raise ValueError(f'column "{name}" has the type {what.types[name]}, which is no text here; cast it to VARCHAR.')
     quoted = sql.name(name)
     if has_numbers(con, what.types[name]) and not has_tree:
         expression = what.expressions[name]
-        span = sql.one(con, f"SELECT max({expression}) - min({expression}) FROM {SOURCE}")[0]
-        return _Axis(expression, float(span or 0.0), True)
+        low, high = (
+            float(end or 0.0)
+            for end in sql.one(con, f"SELECT min({expression}, {k})[-1], max({expression}, {k})[-1] FROM {SOURCE}")
+        )
+        least, largest = (f"'{end!r}'::DOUBLE" for end in (low, high))
+        inside = f"WHEN {expression} < {least} THEN {least} WHEN {expression} > {largest} THEN {largest}"
+        return _Axis(f"CASE {inside} ELSE {expression} END", low, high, True)
     text = f"{quoted}::VARCHAR"
     values = con.execute(
         f"SELECT DISTINCT {text} AS value FROM {SOURCE} WHERE {quoted} IS NOT NULL ORDER BY value "
         f"LIMIT {_MOST_VALUES + 1}"
     ).fetchall()
     if not 1 < len(values) <= _MOST_VALUES:
-        return _Axis("NULL::DOUBLE", 0.0, False)
+        return _Axis("NULL::DOUBLE", 0.0, 0.0, False)
     enum = sql.name(f"values of {name}")
     con.execute(f"CREATE TYPE {enum} AS ENUM ({', '.join(sql.literal(value) for (value,) in values)})").fetchall()
-    return _Axis(f"enum_code({text}::{enum})::DOUBLE", float(len(values) - 1), False)
+    return _Axis(f"enum_code({text}::{enum})::DOUBLE", 0.0, float(len(values) - 1), False)
 
 
 def _hierarchies(con: duckdb.DuckDBPyConnection, given: Mapping[str, pa.Table] | None) -> dict[str, list[HierarchyRow]]:

@@ -21,15 +21,23 @@ from duckanon._core.common.names import known_columns
 from duckanon._core.common.people import person_numbers
 from duckanon._core.common.progress import within
 from duckanon._core.common.threads import one_thread
+from duckanon._core.encoding.number_types import NumberTypes
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._core.encoding.special import special_choices
-from duckanon._core.encoding.whole_columns import Counted, Scheme, applied, choice_counts, split_whole
+from duckanon._core.encoding.whole_columns import (
+    Counted,
+    Scheme,
+    applied,
+    choice_counts,
+    read_counted,
+    split_whole,
+)
 from duckanon._methods.synthesize.declared import SYNTHESIZE
 from duckanon._methods.synthesize.orthogonal import apportioned
 from duckanon._methods.synthesize.table_groups import with_digits
 from duckanon._methods.synthesize.table_parts import Synthesis, few_valued_columns, fewest_people, whole_redrawing
 from duckanon.large import pipeline
-from duckanon.large.checks import Checked, opened
+from duckanon.large.checks import Checked, opened, refuse_columns
 from duckanon.large.split_tree import divided
 from duckanon.large.synthesize_people import part_sizes, people_with_rows
 from duckanon.large.value_counts import CLEANED, counted_columns
@@ -67,10 +75,9 @@ def synthesize(
     """
     k, seed = given["k"], given["seed"]
     with opened("anon.synthesize", given, source, target, memory, temporary) as (work, what):
-        if len(what.names) < 2:
-            raise ValueError(f"cols must name at least two columns; got {len(what.names)}.")
+        refuse_columns(what)
         random = generator(seed)
-        counted = counted_columns(work, what, k)
+        counted, types = read_counted(counted_columns(work, what, k))
         fewest = fewest_people(k, given["leaf"], given["keep_out"])
         rows = _rows(work, what, fewest)
         whole = _whole(counted, given, random)
@@ -89,11 +96,12 @@ def synthesize(
         counts = apportioned(sizes, wanted).tolist()
         parts = enumerate(counts)
         with one_thread():
-            synthesis = _synthesis(whole, files[0], what, given, random) if people is None else None
+            synthesis = _synthesis(whole, types, files[0], what, given, random) if people is None else None
 
             def released(part: pa.Table) -> pa.Table:
                 if seed is not None:  # the order in which DuckDB's threads wrote them is another each time
                     part = part.sort_by([(name, "ascending") for name in part.column_names])
+                part = types.read(part)
                 chance, whose = random.spawn(1)[0], _whose(part, what)
                 place, count = next(parts)
                 tell = within(progress.at, place / len(counts), (place + 1) / len(counts))
@@ -109,7 +117,7 @@ def synthesize(
                 return made.add_column(0, what.person, pa.array(numbers[new]))
 
             results = pipeline.made(work, files, released, pipeline.blocks_of(given["rows"] or rows, part_rows))
-        written = pipeline.mixed(work, results, lambda block: block, None, False)
+        written = pipeline.mixed(work, results, types.write, None, False)
         smallest = _smallest_shared(work, what, written, k, results.rows)
         return pipeline.Released(results.rows, len(files), smallest, reader=work.reader())
 
@@ -164,7 +172,12 @@ def _whose(part: pa.Table, what: Checked) -> Ints | None:
 
 
 def _synthesis(
-    whole: _Whole, files: Sequence[Path], what: Checked, given: Options, random: np.random.Generator
+    whole: _Whole,
+    types: NumberTypes,
+    files: Sequence[Path],
+    what: Checked,
+    given: Options,
+    random: np.random.Generator,
 ) -> Synthesis:
     """Find what is computed on a sample, some rows of a part; which values are releasable the whole table tells."""
     rows = pa.concat_tables([pq.ParquetFile(path).read() for path in files])
@@ -172,7 +185,7 @@ def _synthesis(
         rows = rows.sort_by([(name, "ascending") for name in rows.column_names])
     if rows.num_rows > _SAMPLE:
         rows = rows.take(pa.array(np.sort(random.choice(rows.num_rows, _SAMPLE, replace=False))))
-    columns = applied(whole.schemes, rows)
+    columns = applied(whole.schemes, types.read(rows))
     redrawing = whole_redrawing(columns, _whose(rows, what), given["k"], given["derived"], random, whole.columns)
     return Synthesis.of(redrawing, whole.counts, given["leaf"], given["keep_out"], given["derived"], random)
 

@@ -197,12 +197,14 @@ def rest_from(level: int) -> Column:
 def farness(members: Members, ordered: bool) -> DataFrame:
     """Return for each class the sum of its counts, and how far its values are from those of the whole table.
 
-    The values of the whole table are counted on the cluster, and their counts come to the driver: one number a value.
-    A class of which no row says whose it is is as far away as can be, 1.
+    The values of the whole table are counted on the cluster, of people once for each value that they have in any class,
+    and their counts come to the driver: one number a value. A class of which no row says whose it is is as far away as
+    can be, 1.
     """
     cells = members.class_sizes(VALUE)
     keys = members.keys
-    totals = cells.where(F.col(SIZE) > 0).groupBy(VALUE).agg(F.sum(SIZE).alias("people"))
+    counted = people(MEMBER if members.has_people else None).alias("people")
+    totals = members.rows.groupBy(VALUE).agg(counted).where(F.col("people") > 0)
     by_value = Window.orderBy(F.col(VALUE).asc_nulls_last())
     running = totals.withColumn("place", F.row_number().over(by_value))
     counts = np.array([row[0] for row in running.orderBy("place").select("people").collect()], np.int64)

@@ -7,6 +7,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
+from duckanon._core.common.arrays import Floats
 from duckanon._core.common.declare import Options
 from duckanon._core.common.faces import face_of
 from duckanon._core.common.parameters import Kept, column_weights
@@ -139,8 +140,17 @@ def _tree(asked: Asked) -> tuple[Tree, int]:
     survey = partwise.surveyed(asked.frame, numeric, has_nulls=True)
     if not len(survey.sample[numeric[0]]):
         return 0, survey.rows
-    weights = _inverse([float(np.std(values)) for values in survey.sample.values()])
-    return fitted(survey.sample, weights, survey.rows, asked.k, PART_ROWS["recode"]), survey.rows
+    sample = {name: _without_extremes(values, asked.k) for name, values in survey.sample.items()}
+    weights = _inverse([float(np.std(values)) for values in sample.values()])
+    return fitted(sample, weights, survey.rows, asked.k, PART_ROWS["recode"]), survey.rows
+
+
+def _without_extremes(values: Floats, k: int) -> Floats:
+    """Put the k-th least and the k-th largest number in the place of all beyond: nobody's value alone decides a cut."""
+    if len(values) < 2 * k:
+        return values
+    ends = np.partition(values, [k - 1, len(values) - k])[[k - 1, len(values) - k]]
+    return np.clip(values, *ends)
 
 
 def _inverse(deviations: list[float]) -> list[float]:

@@ -15,6 +15,7 @@ from duckanon._core.encoding.column_codecs import PlacedColumn
 from duckanon._core.encoding.fit import Moments, fit
 from duckanon._core.encoding.formulas import found_formulas
 from duckanon._core.encoding.lookups import found_lookups
+from duckanon._core.encoding.number_types import NumberTypes
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._core.encoding.table_encoding import Encoding
 from duckanon._core.encoding.whole_columns import Scheme, applied
@@ -39,7 +40,9 @@ class Plain:
         """Make rows plain."""
         followers = [formula.column for formula in self.columns.formulas]
         followers += [lookup.column for lookup in self.columns.lookups]
-        return plain_table(applied(self.schemes, rows), self.bounds, followers, rows.num_rows, random)
+        return plain_table(
+            applied(self.schemes, self.columns.types.read(rows)), self.bounds, followers, rows.num_rows, random
+        )
 
     def encoding_of(self, plain: pa.Table) -> Encoding:
         """Return the encoding by which choices between many values come back as often as some rows have them."""
@@ -64,7 +67,7 @@ class Plain:
         computed = [one.column for one in self.columns.formulas]
         parts = [scheme.column for scheme in self.schemes]
         checked = [(one, self.bounds.get(place)) for place, one in enumerate(parts) if place not in computed]
-        found = draft.agg(*(F.max(~_allowed(one, ends)) for one, ends in checked)).collect()[0]
+        found = draft.agg(*(F.max(~_allowed(one, ends, self.columns.types)) for one, ends in checked)).collect()[0]
         for (one, _), is_other in zip(checked, found, strict=True):
             if is_other:
                 raise ValueError(f'column "{one.name}" would release values of too few people; nothing was released.')
@@ -77,7 +80,7 @@ def fitted(
     for whole, _ in survey.whole:
         if whole.array.null_count < len(whole.array) and len(whole.array.unique()) == 1:
             raise ValueError(f'column "{whole.name}" has the same value in every row; leave it out of cols.')
-    parts = applied(survey.schemes, survey.sample)
+    parts = applied(survey.schemes, survey.types.read(survey.sample))
     formulas = found_formulas(parts) if derived == "auto" else []
     computed = [formula.column for formula in formulas]
     lookups = found_lookups(parts, computed, random) if derived == "auto" else []
@@ -91,7 +94,7 @@ def fitted(
     places = wide_places(parts, sample)
     rowless = [scheme.column for scheme in survey.schemes]
     schema = survey.sample.select(survey.names).schema
-    columns = PlainColumns(schema, rowless, formulas, lookups, sample.slice(0, 0), None, places)
+    columns = PlainColumns(schema, rowless, formulas, lookups, sample.slice(0, 0), None, places, survey.types)
     seen = pa.concat_tables([sample, _seen(rowless, bounds, followers, random)])
     encoding, moments = fit(seen, log=columns.log(log), places=places)
     return Plain(survey.schemes, bounds, columns, encoding), replace(moments, rows=survey.rows)
@@ -140,14 +143,17 @@ def _seen(
     return plain_table(parts, bounds, followers, _ENDS + choices, random)
 
 
-def _allowed(one: ColumnParts, ends: Bounds | None) -> Column:
+def _allowed(one: ColumnParts, ends: Bounds | None, types: NumberTypes) -> Column:
     """Return whether a column has a value that may be released, as an expression."""
     own = column(one.name)
     known = [value for value in one.outcomes if value is not None]
     tests = [own.isNull() if None in one.outcomes else F.lit(False)]
     if known:
+        if one.name in types.types:
+            known = types.write_column(one.name, pa.array(known, one.type)).to_pylist()
         tests.append(F.coalesce(own.isin(known), F.lit(False)))
     if ends is not None:
-        low, high = ends.grid.array(np.array([ends.lowest, ends.highest]), None).to_pylist()
+        limits = ends.grid.array(np.array([ends.lowest, ends.highest]), None)
+        low, high = types.write_column(one.name, limits).to_pylist()
         tests.append(F.coalesce(own.between(F.lit(low), F.lit(high)), F.lit(False)))
     return reduce(lambda first, second: first | second, tests)

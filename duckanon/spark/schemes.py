@@ -18,9 +18,17 @@ from duckanon._core.common.arrays import Ints
 from duckanon._core.common.declare import Options
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.people import NOBODY
+from duckanon._core.encoding.number_types import NumberTypes
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._core.encoding.special import special_choices
-from duckanon._core.encoding.whole_columns import Counted, Scheme, choice_counts, decimals_without_noise, split_whole
+from duckanon._core.encoding.whole_columns import (
+    Counted,
+    Scheme,
+    choice_counts,
+    decimals_without_noise,
+    read_counted,
+    split_whole,
+)
 from duckanon.spark.frames import column, person_hash
 from duckanon.spark.partwise import SAMPLE
 
@@ -88,6 +96,7 @@ class Surveyed:
     schemes: list[Scheme]  # how each is split
     counts: list[Ints]  # how many rows have each of its choices
     sample: pa.Table  # some rows, drawn at random; all rows of a person
+    types: NumberTypes  # how numbers are read, in which the columns in small are
 
     @property
     def schema(self) -> T.StructType:
@@ -122,6 +131,7 @@ def surveyed(
             one = counted(frame, name, person, k)
         found.append(one)
     rows = int(found[0].rows.sum())
+    found, types = read_counted(found)
     if rows == 0:
         raise ValueError("the table has no rows; give one that has.")
     if categories is None and categories_of is not None:
@@ -130,7 +140,7 @@ def surveyed(
     drawn = frame if rows <= SAMPLE else frame.where(chance(person) < F.lit(SAMPLE / rows))
     schemes = [Scheme.of(parts) for parts, _ in whole_columns]
     counts = [choice_counts(scheme, one) for scheme, one in zip(schemes, found, strict=True)]
-    return Surveyed(frame, names, person, rows, whole_columns, schemes, counts, drawn.toArrow())
+    return Surveyed(frame, names, person, rows, whole_columns, schemes, counts, drawn.toArrow(), types)
 
 
 def chance(person: str | None) -> Column:

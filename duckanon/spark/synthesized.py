@@ -13,6 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from duckanon._core.common.declare import Options
 from duckanon._core.common.faces import face_of
+from duckanon._core.common.made_labels import OTHER
 from duckanon._core.common.people import person_numbers
 from duckanon._core.common.progress import silent
 from duckanon._core.encoding.table_encoding import FEWEST_ROWS, ROWS_PER_COMPONENT
@@ -66,13 +67,13 @@ def spectral_release(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
         counts = _drawn_counts(parted, whose, keep_out, rows or survey.rows, random)
         if size is None:
             size = smallest_size(redrawing, np.arange(redrawing.rows), keep_out, random, silent)
-        sent, ways = without_rows(redrawing), survey.schemes
+        sent, ways, types = without_rows(redrawing), survey.schemes, survey.types
 
         def release(number: int, part: pa.Table, chance: np.random.Generator) -> pa.Table:
-            people = None if whose is None else person_numbers(part.column(whose))
+            people, part = None if whose is None else person_numbers(part.column(whose)), types.read(part)
             own = of_part(sent, applied(ways, part), people)
             used = without_some(np.arange(part.num_rows), people, keep_out, chance)
-            return own.table(own.redrawn(used, counts[number], size, chance), part.select(names).schema)
+            return types.write(own.table(own.redrawn(used, counts[number], size, chance), part.select(names).schema))
 
         def refuse_rare(draft: DataFrame) -> None:
             _refuse_rare(survey, draft, dict(zip(names, redrawing.least, strict=True)))
@@ -106,11 +107,12 @@ def synthesize(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
         synthesis = Synthesis.of(redrawing, survey.counts, given["leaf"], keep_out, given["derived"], random)
         parted = blocks.parted(survey, 0, PART_ROWS, fewest_people(k, given["leaf"], keep_out))
         counts = _drawn_counts(parted, whose, keep_out, rows or survey.rows, random)
-        ways = survey.schemes
+        ways, types = survey.schemes, survey.types
 
         def release(number: int, part: pa.Table, chance: np.random.Generator) -> pa.Table:
-            people = None if whose is None else person_numbers(part.column(whose))
-            return synthesis.drawn(applied(ways, part), people, counts[number], part.select(names).schema, chance)
+            people, part = None if whose is None else person_numbers(part.column(whose)), types.read(part)
+            schema = part.select(names).schema
+            return types.write(synthesis.drawn(applied(ways, part), people, counts[number], schema, chance))
 
         def refuse_rare(draft: DataFrame) -> None:
             _refuse_rare(survey, draft, dict(zip(names, redrawing.least, strict=True)))
@@ -120,10 +122,14 @@ def synthesize(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
 
 
 def _refuse_rare(survey: Surveyed, draft: DataFrame, least: Mapping[str, int]) -> None:
-    """Count again, on what was written, that no value is there that fewer people hold than a column's least."""
+    """Count again, on what was written, that no value is there that fewer people hold than a column's least.
+
+    ``other`` is what merged values are called, whoever has a value that is written so.
+    """
     found = []
     for name, few in least.items():
         held = holders(survey.frame, name, survey.person).where(F.col(HOLDERS) < few).select(VALUE)
+        held = held.where(~F.col(VALUE).cast("string").eqNullSafe(OTHER))
         drawn = draft.select(column(name).alias(_DRAWN)).distinct()
         both = drawn.join(held, F.col(_DRAWN).eqNullSafe(F.col(VALUE)), "inner")
         found.append(both.limit(1).select(F.lit(name).alias(_DRAWN)))
@@ -136,7 +142,9 @@ def _refuse_rare(survey: Surveyed, draft: DataFrame, least: Mapping[str, int]) -
 def _redrawing(survey: Surveyed, k: int, derived: str, random: np.random.Generator) -> Redrawing:
     """Fit what is drawn and what is computed on the sample."""
     people = None if survey.person is None else person_numbers(survey.sample.column(survey.person))
-    return whole_redrawing(applied(survey.schemes, survey.sample), people, k, derived, random, survey.whole)
+    return whole_redrawing(
+        applied(survey.schemes, survey.types.read(survey.sample)), people, k, derived, random, survey.whole
+    )
 
 
 def _drawn_counts(

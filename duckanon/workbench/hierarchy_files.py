@@ -74,6 +74,8 @@ def opened(bench: Bench, column: str, name: str, con: sql.Connection) -> Tree:
     except duckdb.Error as error:
         raise FileProblem(f"{name}: the hierarchy cannot be read ({sql.why(error)}).") from None
     labels = {row[0]: [label or ANYTHING for label in row[1:]] for row in told if row[0] is not None}
+    if len(labels) < len({row for row in told if row[0] is not None}):
+        raise FileProblem(f"{name}: it must give each value one label of each level.")
     depth = max(map(len, labels.values()), default=0)
     if depth and all(row[-1] == ANYTHING for row in labels.values()):
         depth -= 1

@@ -18,9 +18,11 @@ CREATE OR REPLACE MACRO anon._checked_event_people(caller, tables, cols, class, 
                                                || 'tables.') END), true)
                FROM (SELECT unnest(list_concat(list_concat(TRY_CAST(cols AS VARCHAR[]),
                                                            coalesce(TRY_CAST(class AS VARCHAR[]), [])),
-                                               CASE WHEN sensitive IS NULL THEN [] ELSE [sensitive] END)) AS wanted),
+                                               CASE WHEN sensitive IS NULL THEN []
+                                                    ELSE [CAST(sensitive AS VARCHAR)] END)) AS wanted),
                     (SELECT list(column_name) AS names
-                     FROM query(anon._table_calls('_columns', list_concat(TRY_CAST(tables AS VARCHAR[]), [people]),
-                         list_transform(list_concat(TRY_CAST(tables AS VARCHAR[]), [people]), lambda one: ''),
+                     FROM query(anon._table_calls('_columns',
+                         list_concat(TRY_CAST(tables AS VARCHAR[]), [people::VARCHAR]),
+                         list_transform(list_concat(TRY_CAST(tables AS VARCHAR[]), [people::VARCHAR]), lambda one: ''),
                          ' UNION ALL '))))
          END;

@@ -8,8 +8,9 @@
 -- cells, not classes times values.
 --     members      name of a step with the rows of anon._sensitive_members; classes are told by their hash
 --     class_total  the sum of the class's counts, of rows or with `person` of the different people who have each value
--- Shares are shares of this sum. A class of which no row says whose it is has no distribution: it is as far away as can
--- be, 1.
+-- Shares are shares of this sum; those of the table are of the different people who have each value anywhere, so that
+-- whoever is in several classes counts once. A class of which no row says whose it is has no distribution: it is as far
+-- away as can be, 1.
 -- Sums are of whole numbers, exact in any order up to some ten million people, so that they do not change from run to
 -- run.
 -- (Li, Li and Venkatasubramanian 2007)
@@ -23,10 +24,15 @@ WITH _duckanon_cells AS MATERIALIZED (
     FROM _duckanon_cells LIMIT 1
 ), _duckanon_sizes AS MATERIALIZED (
     SELECT class, sum(size)::BIGINT AS class_total FROM _duckanon_cells GROUP BY class
+), _duckanon_row_totals AS NOT MATERIALIZED (
+    SELECT value, sum(size)::BIGINT AS people FROM _duckanon_cells GROUP BY value
+), _duckanon_people_totals AS NOT MATERIALIZED (
+    SELECT value, count(DISTINCT member) AS people FROM query_table(members) GROUP BY value
 ), _duckanon_totals AS (                                       -- the whole table: every value, its place, its people
-    SELECT value, row_number() OVER (ORDER BY value ASC NULLS LAST) AS place, sum(size)::BIGINT AS people,
-           sum(sum(size)) OVER (ORDER BY value ASC NULLS LAST)::BIGINT AS people_until
-    FROM _duckanon_cells WHERE size > 0 GROUP BY value
+    SELECT value, row_number() OVER (ORDER BY value ASC NULLS LAST) AS place, people,
+           sum(people) OVER (ORDER BY value ASC NULLS LAST)::BIGINT AS people_until
+    FROM query_table(CASE WHEN person IS NULL THEN '_duckanon_row_totals' ELSE '_duckanon_people_totals' END)
+    WHERE people > 0
 ), _duckanon_running AS MATERIALIZED (                         -- ... Q at it, and the sum of Q up to it, in people
     SELECT value, place, people, people_until, people_until / max(people_until) OVER () AS reached,
            sum(people_until) OVER (ORDER BY place ASC NULLS LAST)::DOUBLE AS area

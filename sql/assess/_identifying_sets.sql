@@ -19,7 +19,7 @@ WITH _duckanon_source AS NOT MATERIALIZED (
     FROM _duckanon_asked
 ), _duckanon_options AS (
     SELECT {'max_size': max_size, 'minimal': minimal, 'alpha': alpha, 'population': population::DOUBLE,
-            'product_fraction': anon.distinct_for_alpha(alpha, 1), 'person': person} AS options
+            'person': person} AS options
 ), _duckanon_exact AS (
     SELECT anon._run_quasi_identifiers(anon._tickets('"_duckanon_asked"', '', NULL, true),
                                        (FROM _duckanon_options)) AS sets
@@ -42,7 +42,9 @@ SELECT columns, len(columns) AS size, "rows", distinct_observed, singletons, sin
        greatest(universe / distinct_product, 1) AS population_anonymity, smallest_class,
        members / distinct_observed AS average_class,
        unique_fraction >= alpha AS quasi_identifier_in_table,
-       unique_fraction_bound >= alpha AS quasi_identifier_in_population, distinct_error, singletons_error,
+       -- where the table is the population, its unique people are counted: no bound is needed
+       CASE WHEN universe > people THEN unique_fraction_bound ELSE unique_fraction END >= alpha
+           AS quasi_identifier_in_population, distinct_error, singletons_error,
        people
 FROM _duckanon_universe
 ORDER BY singletons DESC NULLS LAST, size ASC NULLS LAST, columns ASC NULLS LAST;

@@ -1,6 +1,7 @@
 -- anon.class_sizes: the histogram of class sizes: for each size that occurs the number of classes, their rows, and the
 -- share of all rows that is in classes of this size or smaller.
 --     nulls, alpha, person  as in anon.k_anonymity
+-- promises: EqualsDefinition(), CountsPeople('class_size', 'classes'), InvariantUnder(*TABLE, 'types')
 -- test: tests/assess/class_sizes.test
 CREATE OR REPLACE MACRO anon.class_sizes(tbl, cols, nulls := 'value', person := NULL, alpha := 1) AS TABLE
 WITH _duckanon_plain AS (

@@ -6,6 +6,7 @@
 --                      million different texts)
 --     largest_class    rows that share the most frequent value, NULL not counted
 --     tbl              name of the table or view [a text]
+-- promises: RowPer('column'), EqualsDefinition(), InvariantUnder('order', 'storage', 'columns')
 -- test: tests/assess/column_profile.test
 CREATE OR REPLACE MACRO anon.column_profile(tbl) AS TABLE
 WITH _duckanon_nothing AS (

@@ -16,6 +16,7 @@
 -- at midnight are taken for years. Binary columns are judged by their name only, nested ones by their name and the
 -- names of their fields, however deep, boolean ones and fields never. (What stands in an ENUM's quotes and the words of
 -- WITH TIME ZONE are no names.)
+-- promises: Between(0, 1, 'match_fraction'), InvariantUnder('order', 'storage', 'columns')
 -- test: tests/assess/direct_identifiers.test
 CREATE OR REPLACE MACRO anon.direct_identifiers(tbl, sample_rows := 10000, min_match_fraction := 0.5) AS TABLE
 WITH _duckanon_described AS (

@@ -15,6 +15,8 @@
 --                                 count different people. A row whose person is NULL counts as nobody, so that a class
 --                                 may have size 0. NULL: every row is a person [a name, or NULL]
 -- The classes that are too small: anon.small_classes; their rows: anon.risky_rows.
+-- promises: OneRow(), EqualsDefinition(), CountsPeople('k', 'classes', 'people', 'singletons', 'linked_k'),
+--           InvariantUnder(*TABLE, 'types')
 -- test: tests/assess/k_anonymity.test
 CREATE OR REPLACE MACRO anon.k_anonymity(tbl, cols, nulls := 'value', person := NULL, alpha := 1) AS TABLE
 WITH _duckanon_checked AS (

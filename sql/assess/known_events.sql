@@ -26,13 +26,15 @@
 --                      value, in any table, are counted; for `l` and `t`, NULL is the value of people who have none
 --                      [a name, or NULL]
 -- Choices are numbered exactly: the numbers of up to four rows, of 31 bits each, make one number of 124 bits.
+-- promises: Between(0, 1, 'share_under_k', 'confidence'), InvariantUnder(*TABLE)
 -- test: tests/assess/known_events.test
 CREATE OR REPLACE MACRO anon.known_events(tables, person, cols, known := 2, class := NULL, people := NULL, k := 5,
                                           sensitive := NULL) AS TABLE
 WITH RECURSIVE _duckanon_members AS MATERIALIZED (          -- bound first, so it refuses wrong arguments
     SELECT DISTINCT whose, kind
     FROM query(list_transform([anon._checked_events('anon.known_events', tables, person, cols, known, class, people, k,
-                                   CASE WHEN people IS NULL THEN tables ELSE [people] END)], lambda those:
+                                   sensitive, CASE WHEN people IS NULL THEN TRY_CAST(tables AS VARCHAR[])
+                                                   ELSE [CAST(people AS VARCHAR)] END)], lambda those:
         anon._table_calls('_event_people', those, list_transform(those, lambda one:
             ', ' || anon._quoted(CAST(person AS VARCHAR)) || ', ' || anon._quoted_list(class)), ' UNION ALL '))[1])
 ), _duckanon_events AS MATERIALIZED (
@@ -90,8 +92,8 @@ WITH RECURSIVE _duckanon_members AS MATERIALIZED (          -- bound first, so i
     SELECT person_number, coalesce('=' || told, '') AS told
     FROM _duckanon_people LEFT JOIN
          (SELECT DISTINCT whose, told
-          FROM query(anon._table_calls('_event_values', list_concat(TRY_CAST(tables AS VARCHAR[]), [people]),
-                   list_transform(list_concat(TRY_CAST(tables AS VARCHAR[]), [people]), lambda one:
+          FROM query(anon._table_calls('_event_values', list_concat(TRY_CAST(tables AS VARCHAR[]), [people::VARCHAR]),
+                   list_transform(list_concat(TRY_CAST(tables AS VARCHAR[]), [people::VARCHAR]), lambda one:
                        ', ' || anon._quoted(CAST(person AS VARCHAR)) || ', ' || anon._quoted(sensitive)),
                    ' UNION ALL '))
           WHERE told IS NOT NULL) AS those USING (whose)

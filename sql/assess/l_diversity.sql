@@ -14,6 +14,7 @@
 --                                 A row whose person is NULL counts as nobody. NULL: every row is a person [a name, or
 --                                 NULL]
 -- The classes that fail: anon.l_diversity_classes.
+-- promises: EqualsDefinition(), InvariantUnder(*TABLE, 'types')
 -- test: tests/assess/l_diversity.test
 CREATE OR REPLACE MACRO anon.l_diversity(tbl, cols, sensitive, nulls := 'value', person := NULL) AS TABLE
 WITH _duckanon_checked AS NOT MATERIALIZED (

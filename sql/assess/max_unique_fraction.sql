@@ -4,14 +4,17 @@
 --     population       number of people in the population [a number above 0]
 --     D/(e n) for D <= n, e^(-n/D) for D > n      (Probabilistic Anonymity, Theorems 1 and 2, Figure 1; the printed
 --     Theorem 2 lost the sign of the exponent)
+-- promises: EqualsDefinition()
 -- test: tests/assess/max_unique_fraction.test
 CREATE OR REPLACE MACRO anon.max_unique_fraction(distinct_values, population) AS
-    CASE WHEN population <= 0 OR distinct_values < 0
+    CASE WHEN NOT coalesce(anon._exact_number(population) > 0, population IS NULL)
+              OR NOT coalesce(anon._exact_number(distinct_values) >= 0, distinct_values IS NULL)
               THEN anon._refuse(anon._must_be('anon.max_unique_fraction', 'population',
                                               'above 0 and distinct_values at least 0',
-                                              CAST(distinct_values AS VARCHAR) || ' values in '
-                                              || CAST(population AS VARCHAR) || ' rows'))
-         WHEN distinct_values <= population THEN CAST(distinct_values AS DOUBLE) / (exp(1) * population)
-         ELSE exp(-CAST(population AS DOUBLE) / distinct_values) END;
+                                              coalesce(CAST(distinct_values AS VARCHAR), 'NULL') || ' values in '
+                                              || coalesce(CAST(population AS VARCHAR), 'NULL') || ' rows'))
+         WHEN anon._exact_number(distinct_values) <= anon._exact_number(population)
+              THEN anon._exact_number(distinct_values) / (exp(1) * anon._exact_number(population))
+         ELSE exp(-anon._exact_number(population) / anon._exact_number(distinct_values)) END;
 COMMENT ON MACRO anon.max_unique_fraction IS
     'Largest expected fraction of unique rows for D distinct values in a population of n rows.';

@@ -14,6 +14,8 @@
 --     nulls                       as in anon.l_diversity
 --     person                      as in anon.k_anonymity
 --     (Probabilistic Anonymity, Section 2 and Figure 3)
+-- promises: OneRow(), EqualsDefinition(), CountsPeople('distinct_observed', 'singletons', 'people', 'smallest_class'),
+--           InvariantUnder(*TABLE, 'types')
 -- test: tests/assess/quasi_identifier.test
 CREATE OR REPLACE MACRO anon.quasi_identifier(tbl, cols, population := NULL, nulls := 'value', person := NULL) AS TABLE
 WITH _duckanon_classes AS MATERIALIZED (

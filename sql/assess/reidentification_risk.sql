@@ -20,6 +20,8 @@
 --                                 the risk is 1. A table of the population has the column too. NULL: every row is a
 --                                 person [a name, or NULL]
 -- The classes at risk: anon.small_classes, with the k for which 1 / k does not exceed the threshold.
+-- promises: EqualsDefinition(), Between(0, 1, 'maximum_risk', 'average_risk', 'fraction_at_risk'),
+--           InvariantUnder(*TABLE, 'types')
 -- test: tests/assess/reidentification_risk.test
 CREATE OR REPLACE MACRO anon.reidentification_risk(
     tbl, cols, population := NULL, threshold := 0.2, nulls := 'value', person := NULL

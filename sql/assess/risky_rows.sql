@@ -3,6 +3,7 @@
 --     k                     rows in classes with fewer people than this are returned [a whole number, at least 2]
 --     nulls, alpha, person  as in anon.k_anonymity
 -- The few small classes are joined to the table by one key: structs compare NULL with NULL as equal.
+-- promises: EqualsDefinition(), InvariantUnder(*TABLE, 'types')
 -- test: tests/assess/risky_rows.test
 CREATE OR REPLACE MACRO anon.risky_rows(tbl, cols, k, nulls := 'value', person := NULL, alpha := 1) AS TABLE
 WITH _duckanon_names AS (

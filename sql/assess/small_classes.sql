@@ -2,6 +2,7 @@
 -- share, with its number of people, smallest first.
 --     k                     classes with fewer people than this are returned [a whole number, at least 2]
 --     nulls, alpha, person  as in anon.k_anonymity
+-- promises: EqualsDefinition(), CountsPeople('class_size'), InvariantUnder(*TABLE, 'types')
 -- test: tests/assess/small_classes.test
 CREATE OR REPLACE MACRO anon.small_classes(tbl, cols, k, nulls := 'value', person := NULL, alpha := 1) AS TABLE
 SELECT COLUMNS(cols), _duckanon_size AS class_size

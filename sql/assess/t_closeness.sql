@@ -6,9 +6,11 @@
 --                'equal']
 --     nulls      as in anon.l_diversity
 --     person     column that identifies the person of a row: a count is then of the different people who have a value,
---                and shares are of the sum of these counts, in the average too. A row whose person is NULL counts as
---                nobody; a class without anybody has t = 1. NULL: every row is a person [a name, or NULL]
+--                in a class or anywhere in the table, and shares are of the sum of these counts, in the average too. A
+--                row whose person is NULL counts as nobody; a class without anybody has t = 1. NULL: every row is a
+--                person [a name, or NULL]
 -- The classes that are too far: anon.t_closeness_classes.
+-- promises: OneRow(), EqualsDefinition(), Between(0, 1, 't', 'average_t'), InvariantUnder(*TABLE, 'types')
 -- test: tests/assess/t_closeness.test
 CREATE OR REPLACE MACRO anon.t_closeness(
     tbl, cols, sensitive, distance := 'auto', nulls := 'value', person := NULL

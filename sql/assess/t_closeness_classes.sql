@@ -2,6 +2,7 @@
 -- t.
 --     sensitive, distance, nulls, person  as in anon.t_closeness
 --     t                           only classes farther than this; NULL: all classes [a number from 0 to 1, or NULL]
+-- promises: Between(0, 1, 't'), InvariantUnder(*TABLE, 'types')
 -- test: tests/assess/t_closeness_classes.test
 CREATE OR REPLACE MACRO anon.t_closeness_classes(
     tbl, cols, sensitive, t := NULL, distance := 'auto', nulls := 'value', person := NULL

@@ -3,6 +3,7 @@
 -- same rule on Arrow types):
 --     f  floats, and decimals that a double holds exactly      i  whole numbers that a BIGINT holds, booleans
 --     d  dates      t  timestamps      z  timestamps with a time zone      s  everything else, as text
+-- Texts of a type that has no room for a label, such as `other`, become NULL where one stands for rare values.
 -- A type's name is known when the query is bound, so that the choice is made once per column and leaves no trace in the
 -- plan: a CASE over the lists themselves would copy them.
 CREATE OR REPLACE MACRO anon._slot(released, name, col) AS
@@ -20,6 +21,10 @@ CREATE OR REPLACE MACRO anon._slot(released, name, col) AS
          WHEN TRY_CAST(regexp_extract(typeof(col), '^DECIMAL\((\d+)', 1) AS INTEGER) <= 15
               THEN cast_to_type(anon._released(released, name).f, [col])
          WHEN typeof(col) = 'TIME WITH TIME ZONE'     -- Arrow has no such type: the zone would be lost on the way
-              THEN cast_to_type([anon._refuse('anon: a column of type TIME WITH TIME ZONE cannot be released; '
-                                              || 'cast it to VARCHAR first.')], [col])
+              THEN cast_to_type([anon._refuse('anon: column "' || name || '" is of type TIME WITH TIME ZONE, which '
+                                              || 'cannot be released; cast it to VARCHAR first.')], [col])
+         WHEN typeof(col) = 'UUID'
+              THEN cast_to_type(TRY_CAST(anon._released(released, name).s AS UUID[]), [col])
+         WHEN typeof(col) = 'JSON'
+              THEN cast_to_type(TRY_CAST(anon._released(released, name).s AS JSON[]), [col])
          ELSE cast_to_type(anon._released(released, name).s, [col]) END;

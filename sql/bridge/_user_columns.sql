@@ -1,6 +1,7 @@
 -- anon._user_columns: the columns of a table, for COLUMNS(anon._user_columns(*, caller, tbl)) where they travel along
 -- beside columns of ours. One that is called as our own steps are would be taken for them: it is refused while the
--- query is bound, before DuckDB finds names that are ambiguous. Functions that call Python have it of _anon_choose.
+-- query is bound, before DuckDB finds names that are ambiguous. Functions that call Python have the same
+-- of _anon_choose.
 --     tbl  the name of the table; the steps of ours are handed over in quotes, and may have such columns
 -- error() is not allowed within COLUMNS; a cast that fails says the same (anon._refuse).
 CREATE OR REPLACE MACRO anon._user_columns(columns, caller, tbl) AS

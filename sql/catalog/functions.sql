@@ -1,6 +1,7 @@
 -- anon.functions: the functions of duckanon, each with its parameters, their defaults and a line of description. DuckDB
 -- does not keep a macro's defaults, so the signatures come from anon._signatures, a table that is made from these files
 -- whenever they are loaded.
+-- promises: InvariantUnder()
 -- test: tests/catalog/functions.test
 CREATE OR REPLACE MACRO anon.functions() AS TABLE
 SELECT 'anon.' || function_name AS name, stage, parameters, comment AS description

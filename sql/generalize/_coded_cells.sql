@@ -1,7 +1,7 @@
 -- anon._coded_cells: rows of a table as codes, the 64-bit hashes of their values: `originals` and `labels` of the
 -- columns `cols` (and `numbers`, the originals of numbers and dates on the number line, and `texts`, the originals as
 -- text), `kept`, those of all other columns (and `kept_keys`, by which these are sorted), `somebody`, the person (NULL
--- where that is not known), and `number`, the row's.
+-- where that is not known), and `row_hash`, the hash of all of these.
 --     tbl   the name of a step: `cols`, columns that are kept, and the person as _duckanon_person
 --     plan  the name of a plan's table; NULL: each value is its own label
 -- What has no label travels as one column, since each column that is labelled costs time. Which step is read is known
@@ -12,10 +12,11 @@ WITH _duckanon_coded AS (
            [UNPACK(hash(COLUMNS(lambda name: name <> '_duckanon_person' AND NOT anon._is_among(name, cols))))] AS kept,
            [UNPACK(anon._sort_keys(COLUMNS(lambda name: name <> '_duckanon_person'
                                                         AND NOT anon._is_among(name, cols))))] AS kept_keys,
-           nullif(hash(_duckanon_person), hash(NULL)) AS somebody, row_number() OVER () AS number
-    FROM query_table(tbl)
+           nullif(hash(_duckanon_person), hash(NULL)) AS somebody, hash(_duckanon_row) AS row_hash
+    FROM query_table(tbl) AS _duckanon_row
 ), _duckanon_packed AS (
-    SELECT unnest(columns), struct_pack(kept := kept, kept_keys := kept_keys, somebody := somebody, number := number)
+    SELECT unnest(columns),
+           struct_pack(kept := kept, kept_keys := kept_keys, somebody := somebody, row_hash := row_hash)
                AS "duckanon others"
     FROM _duckanon_coded
 ), _duckanon_plan_of_cols AS (                                  -- a plan may be for other columns, too
@@ -30,5 +31,5 @@ SELECT [UNPACK(hash(struct_extract(COLUMNS(cols), 'value')))] AS originals,
        [UNPACK(CAST(struct_extract(COLUMNS(cols), 'value') AS VARCHAR))] AS texts,
        [UNPACK(hash(struct_extract(COLUMNS(cols), 'label')))] AS labels,
        "duckanon others".value.kept AS kept, "duckanon others".value.kept_keys AS kept_keys,
-       "duckanon others".value.somebody AS somebody, "duckanon others".value.number AS number
+       "duckanon others".value.somebody AS somebody, "duckanon others".value.row_hash AS row_hash
 FROM query_table(CASE WHEN plan IS NULL THEN '_duckanon_plain' ELSE '_duckanon_planned' END);

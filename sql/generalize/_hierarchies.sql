@@ -13,6 +13,6 @@ FROM query(
               THEN 'SELECT NULL::VARCHAR AS column_name, NULL::VARCHAR[] AS labels LIMIT 0'
          ELSE anon._joined(
              list_transform(map_entries(TRY_CAST(hierarchies AS MAP(VARCHAR, VARCHAR))), lambda entry:
-                 'FROM anon._hierarchy(' || anon._quoted(lower(entry['key'])) || ', '
+                 'FROM anon._hierarchy(' || anon._quoted(caller) || ', ' || anon._quoted(lower(entry['key'])) || ', '
                                          || anon._quoted(entry['value']) || ')'),
              ' UNION ALL ') END);

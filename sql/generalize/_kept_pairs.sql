@@ -1,6 +1,6 @@
 -- anon._kept_pairs: whether columns that are kept tell more about columns that are made coarser than their labels do.
 -- One row per pair, from as many rows as make two million cells (at least 5,000, and ten times the square root of all,
--- so that enough of them are in the same class), picked by the hash of their numbers:
+-- so that enough of them are in the same class), picked by the hash of their values:
 --     values_within, values_shuffled  how many original values of `column_name` occur together with the row's value of
 --                 `kept_column` inside the row's label, on average over the rows; and how many do when the kept column
 --                 is shuffled within the classes, so that it tells nothing but what the class tells: the mean of six
@@ -29,11 +29,15 @@ WITH RECURSIVE _duckanon_coarse_names AS (
            / greatest(1, "rows") AS fraction, least / greatest(1, "rows") AS least_fraction
     FROM _duckanon_least
 ), _duckanon_rows AS (
-    FROM query_table(tbl)
-    QUALIFY hash(row_number() OVER ())
+    FROM query_table(tbl) AS _duckanon_row
+    QUALIFY hash(hash(_duckanon_row), row_number() OVER (PARTITION BY hash(_duckanon_row)))
             <= 18446744073709551615 * least(1.0, (SELECT fraction FROM _duckanon_fraction))
-), _duckanon_sample AS MATERIALIZED (
-    SELECT *, hash(labels) AS class FROM anon._coded_cells(caller, '"_duckanon_rows"', cols, plan)
+), _duckanon_coded AS (
+    SELECT *, row_number() OVER (PARTITION BY row_hash) AS repeat
+    FROM anon._coded_cells(caller, '"_duckanon_rows"', cols, plan)
+), _duckanon_sample AS MATERIALIZED (                  -- numbered at random, and the same whatever the table's order
+    SELECT *, hash(labels) AS class, row_number() OVER (ORDER BY hash(row_hash, repeat) ASC NULLS LAST) AS number
+    FROM _duckanon_coded
 ), _duckanon_fewer AS MATERIALIZED (
     SELECT number, class, labels, numbers, texts, kept, kept_keys FROM _duckanon_sample
     WHERE hash(number, 7)

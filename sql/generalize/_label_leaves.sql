@@ -1,7 +1,8 @@
 -- anon._label_leaves: which of the original's values a released label stands for, one row each: those below it in the
 -- hierarchy, itself, the members of '{a, b}', and where none of these is known, the values that begin like '021**'. In
--- '{a, other}' the last are those that no label names. The labels '*' and 'other' are left to the caller. Prefixes are
--- looked up by their lengths, of which there are few.
+-- '{a, other}' the last are those that no label names. The labels '*' and 'other' are left to the caller; values that
+-- look like a label are in quotation marks (anon._read_labels). Prefixes are looked up by their lengths, which are
+-- few.
 --     value_counts, spans, labels, leaves  names of steps: anon._value_counts and anon._column_spans of the original,
 --                                          the released labels, the hierarchies
 CREATE OR REPLACE MACRO anon._label_leaves(value_counts, spans, labels, leaves) AS TABLE
@@ -15,7 +16,7 @@ WITH _duckanon_keys AS (                               -- numbers are compared a
     SELECT place, label, CASE WHEN kind = 'numeric' THEN CAST(TRY_CAST(leaf AS DOUBLE) AS VARCHAR) ELSE leaf END AS leaf
     FROM query_table(leaves) JOIN _duckanon_asked USING (place, label)
     UNION
-    SELECT place, label, label FROM _duckanon_asked WHERE NOT is_ordered
+    SELECT place, label, label FROM _duckanon_asked WHERE NOT is_ordered AND anon._value_label(label) = label
     UNION
     SELECT place, label, unnest(anon._label_members(label)) FROM _duckanon_asked
     WHERE NOT is_ordered AND label[1] = '{' AND label[-1] = '}'

@@ -3,7 +3,7 @@
 --     numbers and dates  width of the interval, cut at the original's ends, over the original's range; where all values
 --                        are whole [40, 50) reaches from 40 to 49
 --     everything else    (values that it stands for - 1) / (values of the original - 1); 'other' is what no other label
---                        says, unless it is a value itself
+--                        says
 --     is_ordered, has_null   of the column; stands_for: values that the label names, NULL where it names none
 --     spans, labels, covered, names  names of steps; covered: anon._label_leaves; names: place and column_name
 CREATE OR REPLACE MACRO anon._label_losses(caller, spans, labels, covered, names) AS TABLE

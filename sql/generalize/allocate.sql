@@ -10,26 +10,29 @@
 -- Equation 1): each column gets d' proportional to w; a column that has fewer values keeps them, one whose share is
 -- below 1 becomes one value, and the rest is solved again (anon._shares_level). Shares are rounded down; what that
 -- leaves goes where one more value helps most.
+-- promises: EqualsDefinition()
 -- test: tests/generalize/allocate.test
 CREATE OR REPLACE MACRO anon.allocate(budget, distinct_counts, weights := NULL) AS
     CASE WHEN budget IS NULL OR distinct_counts IS NULL THEN NULL
-         WHEN NOT TRY_CAST(budget AS DOUBLE) >= 1
+         WHEN NOT coalesce(anon._exact_number(budget) >= 1, false)
               THEN error(anon._must_be('anon.allocate', 'budget', 'at least 1', budget))
-         WHEN len(distinct_counts) = 0
-              OR list_min(list_transform(distinct_counts, lambda distinct_count: coalesce(distinct_count, 0))) < 1
+         WHEN NOT coalesce(list_min(list_transform(anon._numbers(distinct_counts),
+                                                   lambda each: coalesce(each, 0))) >= 1, false)
               THEN error(anon._must_be('anon.allocate', 'distinct_counts', 'a list of numbers of at least 1',
                                        distinct_counts))
-         WHEN len(coalesce(weights, distinct_counts)) <> len(distinct_counts)
-              THEN error('anon.allocate: weights must have one number for each of the ' || len(distinct_counts)
-                         || ' columns; got ' || CAST(weights AS VARCHAR) || '.')
-         WHEN list_min(list_transform(coalesce(weights, [1]), lambda weight: coalesce(weight, -1))) < 0
-              OR list_max(coalesce(weights, [1])) = 0
+         WHEN len(anon._numbers(weights)) <> len(anon._numbers(distinct_counts))
+              THEN error('anon.allocate: weights must have one number for each of the '
+                         || len(anon._numbers(distinct_counts)) || ' columns; got ' || CAST(weights AS VARCHAR) || '.')
+         WHEN NOT coalesce(list_min(list_transform(anon._numbers(weights), lambda weight: coalesce(weight, -1))) >= 0
+                           AND list_max(anon._numbers(weights)) > 0, weights IS NULL)
               THEN error(anon._must_be('anon.allocate', 'weights', 'numbers of at least 0, not all of them 0', weights))
-         ELSE CAST(anon._fill(CAST(budget AS DOUBLE), CAST(distinct_counts AS DOUBLE[]),
-                              CAST(coalesce(weights, list_transform(distinct_counts, lambda each: 1)) AS DOUBLE[]),
-                              anon._shares_level(ln(greatest(CAST(budget AS DOUBLE), 1)),
-                                                 CAST(distinct_counts AS DOUBLE[]),
-                                                 CAST(coalesce(weights, list_transform(distinct_counts, lambda each: 1))
-                                                      AS DOUBLE[]))) AS BIGINT[]) END;
+         ELSE CAST(anon._fill(anon._exact_number(budget), anon._numbers(distinct_counts),
+                              coalesce(anon._numbers(weights),
+                                       list_transform(anon._numbers(distinct_counts), lambda each: 1.0::DOUBLE)),
+                              anon._shares_level(ln(greatest(anon._exact_number(budget), 1)),
+                                                 anon._numbers(distinct_counts),
+                                                 coalesce(anon._numbers(weights),
+                                                          list_transform(anon._numbers(distinct_counts),
+                                                                         lambda each: 1.0::DOUBLE)))) AS BIGINT[]) END;
 COMMENT ON MACRO anon.allocate IS
     'Distinct values that each column may keep so that their product stays within a budget.';

@@ -9,6 +9,7 @@
 --     (Probabilistic Anonymity, proof of Theorem 4)
 -- The tail is summed from its largest term, P[X = k-1] on the way down or P[X = k] on the way up, whichever is the thin
 -- side; the first term comes from Stirling's series (Loader's form), since factorials of 10^8 lose all digits.
+-- promises: OneRow(), EqualsDefinition()
 -- test: tests/generalize/anonymity_probability.test
 CREATE OR REPLACE MACRO anon.anonymity_probability(population, distinct_values, k) AS TABLE
 WITH _duckanon_case AS (

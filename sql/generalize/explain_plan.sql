@@ -12,12 +12,15 @@
 --     plan             name of the table of a stored plan (`anon.plan`) [a text]
 --     tbl              table that the plan was made for, or another one: distinct_before and expected_loss are those of
 --                      its rows. NULL: both are NULL, since a plan does not contain them [a text, or NULL]
+-- promises: Between(0, 1, 'budget_share'), InvariantUnder('storage')
 -- test: tests/generalize/explain_plan.test
 CREATE OR REPLACE MACRO anon.explain_plan(plan, tbl := NULL) AS TABLE
-WITH _duckanon_columns AS (
+WITH _duckanon_plan AS (
+    FROM anon._plan_table('anon.explain_plan', plan)
+), _duckanon_columns AS (
     SELECT column_name, any_value(method) AS method, any_value(allowed) AS allowed,
            greatest(count(DISTINCT coalesce('=' || label, '')) FILTER ("rows" > 0), 1) AS distinct_after
-    FROM query_table(anon._checked('anon.explain_plan', plan, ['*']))
+    FROM _duckanon_plan
     GROUP BY column_name
 ), _duckanon_not_asked AS (
     SELECT NULL::VARCHAR AS column_name, NULL::BIGINT AS distinct_before, NULL::DOUBLE AS expected_loss LIMIT 0
@@ -27,7 +30,8 @@ WITH _duckanon_columns AS (
                        value_hash := hash(struct_extract(COLUMNS(* EXCLUDE (_duckanon_none)), 'value')),
                        label := struct_extract(COLUMNS(* EXCLUDE (_duckanon_none)), 'label'))
     FROM anon._labelled_cells('anon.explain_plan',
-                              anon._checked_table('anon.explain_plan', 'tbl', tbl, CAST(tbl AS VARCHAR)), plan)
+                              anon._checked_table('anon.explain_plan', 'tbl', tbl, CAST(tbl AS VARCHAR)),
+                              '"_duckanon_plan"')
 ), _duckanon_label_counts AS (
     SELECT column_name, label, count(*) AS size, count(DISTINCT value_hash) AS distinct_values
     FROM (SELECT unnest([UNPACK(COLUMNS(*))], max_depth := 2) FROM _duckanon_cells)

@@ -22,6 +22,7 @@
 -- (everything), 'other' (values of no other label) and those of `hierarchies`. NULL is a value; where the original has
 -- none it is unspecified, like '*'.
 -- Refusals do not depend on the columns that are selected.
+-- promises: Between(0, 1, 'ncp'), InvariantUnder(*TABLE)
 -- test: tests/generalize/generalization_loss.test
 CREATE OR REPLACE MACRO anon.generalization_loss(original, released, cols, k := NULL, hierarchies := NULL) AS TABLE
 WITH _duckanon_original AS MATERIALIZED (
@@ -40,10 +41,12 @@ WITH _duckanon_original AS MATERIALIZED (
     SELECT place AS table_place, column_name,
            list_position(list_transform(cols, lambda named: lower(named)), lower(column_name)) AS place
     FROM anon._columns('_duckanon_original')
-), _duckanon_labels AS MATERIALIZED (
+), _duckanon_shown AS MATERIALIZED (
     SELECT place, value AS label, size FROM anon._value_counts('_duckanon_released', cols)
 ), _duckanon_values AS MATERIALIZED (
-    FROM anon._read_values('_duckanon_original', '_duckanon_labels', cols)
+    FROM anon._read_values('_duckanon_original', '_duckanon_shown', cols)
+), _duckanon_labels AS MATERIALIZED (
+    SELECT place, reading AS label, size FROM anon._read_labels('_duckanon_shown', '_duckanon_values')
 ), _duckanon_spans AS MATERIALIZED (
     FROM anon._column_spans('_duckanon_values')
 ), _duckanon_leaves AS (

@@ -5,6 +5,7 @@
 --     level  unit of the calendar [one of 'day', 'week', 'month', 'quarter', 'half-year', 'year', '5 years', 'decade']
 -- A timestamp with time zone is read in the time zone of the session. Years have at least four digits (0987);
 -- everything before the year 1 is one category, <0001; infinity stays infinity.
+-- promises: FunctionOfValue(), TrueLabels()
 -- test: tests/generalize/generalize_date.test
 CREATE OR REPLACE MACRO anon.generalize_date(day, level) AS
     CASE WHEN coalesce(NOT list_contains(['day', 'week', 'month', 'quarter', 'half-year', 'year', '5 years', 'decade'],

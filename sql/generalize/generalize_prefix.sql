@@ -4,6 +4,7 @@
 --           number]
 --     keep  number of characters that stay; 0 leaves only stars, the code's length or more leaves the code as it is [a
 --           whole number, at least 0]
+-- promises: FunctionOfValue(), EqualsDefinition()
 -- test: tests/generalize/generalize_prefix.test
 CREATE OR REPLACE MACRO anon.generalize_prefix(code, keep) AS
     CASE WHEN coalesce(NOT regexp_full_match(CAST(keep AS VARCHAR), '\d{1,9}'), true)

@@ -8,6 +8,7 @@
 --                                 [a text]
 --     max_distinct                number of labels, at most [a whole number, at least 1]
 -- NULL stays NULL, and counts as a label.
+-- promises: EqualsDefinition(), InvariantUnder(*TABLE)
 -- test: tests/generalize/hierarchy_level.test
 CREATE OR REPLACE MACRO anon.hierarchy_level(tbl, col, hierarchy, max_distinct) AS TABLE
 WITH _duckanon_values AS MATERIALIZED (
@@ -19,13 +20,13 @@ WITH _duckanon_values AS MATERIALIZED (
     WHERE anon._uncollated('anon.hierarchy_level', COLUMNS([col]))
     GROUP BY ALL
 ), _duckanon_tree AS MATERIALIZED (
-    SELECT labels[1] AS leaf, any_value(labels) AS labels, count(DISTINCT labels) AS places
-    FROM anon._hierarchy('', hierarchy) WHERE labels[1] IS NOT NULL GROUP BY leaf
+    SELECT DISTINCT labels[1] AS leaf, labels
+    FROM anon._hierarchy('anon.hierarchy_level', col, hierarchy) WHERE labels[1] IS NOT NULL
 ), _duckanon_paths AS MATERIALIZED (                   -- each value and its label of every level
     SELECT value, size, leaf IS NOT NULL OR value IS NULL AS covered, level,
-           CASE WHEN places > 1
-                     THEN error('anon.hierarchy_level: hierarchy must name each value once; got ' || leaf || ' twice.')
-                WHEN value IS NOT NULL THEN coalesce(labels[level + 1], '*') END AS label
+           CASE WHEN value IS NULL THEN NULL
+                WHEN level = 0 THEN coalesce(anon._value_label(leaf), '*')
+                ELSE coalesce(labels[level + 1], '*') END AS label
     FROM _duckanon_values LEFT JOIN _duckanon_tree ON leaf = CAST(value AS VARCHAR),
          (SELECT unnest(range(max(len(labels)))) AS level FROM _duckanon_tree)
 ), _duckanon_levels AS (

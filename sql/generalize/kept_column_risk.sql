@@ -20,9 +20,12 @@
 --                          are taken as they are, as in a release [a text, or NULL]
 --     person               as in anon.k_anonymity
 -- Ratios are computed from a part of the rows where these are very many, k from all.
+-- promises: Between(0, 1, 'values_within', 'values_shuffled'), InvariantUnder('storage', 'columns', 'others')
 -- test: tests/generalize/kept_column_risk.test
 CREATE OR REPLACE MACRO anon.kept_column_risk(tbl, cols, keep, plan := NULL, person := NULL) AS TABLE
-WITH _duckanon_table AS (
+WITH _duckanon_plan AS (
+    FROM anon._plan_table('anon.kept_column_risk', plan)
+), _duckanon_table AS (
     SELECT *, NULL::VARCHAR AS _duckanon_none
     FROM query_table(anon._checked_person('anon.kept_column_risk', person, cols,
                          anon._checked_keep('anon.kept_column_risk', 'keep', keep,
@@ -34,13 +37,15 @@ WITH _duckanon_table AS (
     FROM _duckanon_table
 ), _duckanon_cells AS (
     SELECT hash(labels) AS class, unnest(range(1, 1 + len(kept))) AS kept_place, unnest(kept) AS kept, somebody
-    FROM anon._coded_cells('anon.kept_column_risk', '"_duckanon_source"', cols, plan)
+    FROM anon._coded_cells('anon.kept_column_risk', '"_duckanon_source"', cols,
+                           CASE WHEN plan IS NOT NULL THEN '"_duckanon_plan"' END)
 ), _duckanon_sizes AS (
     SELECT kept_place, CASE WHEN person IS NULL THEN count(*) ELSE count(DISTINCT somebody) END AS size
     FROM _duckanon_cells GROUP BY kept_place, class, kept
 )
 SELECT column_name, kept_column, values_within, values_shuffled, rank_distance_ratio, rank_correlation, narrows, k
-FROM anon._kept_pairs('anon.kept_column_risk', '"_duckanon_source"', cols, plan)
+FROM anon._kept_pairs('anon.kept_column_risk', '"_duckanon_source"', cols,
+                           CASE WHEN plan IS NOT NULL THEN '"_duckanon_plan"' END)
      JOIN (SELECT kept_place, min(size) AS k FROM _duckanon_sizes GROUP BY kept_place) USING (kept_place)
 ORDER BY column_place ASC NULLS LAST, kept_place ASC NULLS LAST;
 COMMENT ON MACRO TABLE anon.kept_column_risk IS

@@ -8,12 +8,15 @@
 --                                 last bucket: of this table, and of the table that the plan was fitted on.
 --                                 If the first is much larger, the values have moved; NULL for other columns
 --     plan                        name of the table of a stored plan (`anon.plan`) [a text]
+-- promises: Between(0, 1, 'outer_fraction', 'fitted_outer_fraction'), InvariantUnder(*TABLE)
 -- test: tests/generalize/plan_coverage.test
 CREATE OR REPLACE MACRO anon.plan_coverage(tbl, plan) AS TABLE
-WITH _duckanon_lookup AS MATERIALIZED (
+WITH _duckanon_plan AS (
+    FROM anon._plan_table('anon.plan_coverage', plan)
+), _duckanon_lookup AS MATERIALIZED (
     FROM anon._plan_lookup('anon.plan_coverage',
                            anon._checked_table('anon.plan_coverage', 'tbl', tbl, CAST(tbl AS VARCHAR)),
-                           anon._checked_table('anon.plan_coverage', 'plan', plan, CAST(plan AS VARCHAR)))
+                           '"_duckanon_plan"')
 ), _duckanon_counts AS (
     SELECT anon._plan_counts(COLUMNS(_cells.*), any_value(alias(COLUMNS(_cells.*))),
                              anon._plan_place(alias(COLUMNS(_cells.*)), _lists.names),

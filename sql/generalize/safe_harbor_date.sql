@@ -5,6 +5,7 @@
 --     day    date to generalize [a date or timestamp]
 --     as_of  day on which ages are counted; NULL: today. A table that is released again next year then has another
 --            category: give the date of the release to fix it [a date, or NULL]
+-- promises: FunctionOfValue(), TrueLabels()
 -- test: tests/generalize/safe_harbor_date.test
 CREATE OR REPLACE MACRO anon.safe_harbor_date(day, as_of := NULL) AS
     CASE WHEN as_of IS NOT NULL AND year(TRY_CAST(as_of AS TIMESTAMP)) IS NULL

@@ -6,14 +6,16 @@
 --     small_zip3  areas of 20,000 or fewer people; NULL: the seventeen that the guidance of HHS (2012) names from the
 --                 2000 Census. The rule asks for current data of the Census Bureau: pass your own list [a list of three
 --                 digits each, or NULL]
+-- promises: FunctionOfValue(), EqualsDefinition()
 -- test: tests/generalize/safe_harbor_zip.test
 CREATE OR REPLACE MACRO anon.safe_harbor_zip(zip, small_zip3 := NULL) AS
     CASE WHEN NOT coalesce(list_bool_and(
                                list_transform(TRY_CAST(small_zip3 AS VARCHAR[]),
                                               lambda area: coalesce(regexp_full_match(area, '\d{1,3}'), false))),
                            small_zip3 IS NULL OR ends_with(typeof(small_zip3), ']'))
-              THEN anon._refused('anon.safe_harbor_zip', 'small_zip3', 'a list of three-digit areas such as [''036'']',
-                                 small_zip3)
+              THEN CAST(anon._refuse(anon._must_be('anon.safe_harbor_zip', 'small_zip3',
+                                                   'a list of three-digit areas such as [''036'']', small_zip3))
+                        AS VARCHAR)
          -- five digits, with the leading zeros that a number loses, nine of ZIP+4, three of what was cut before
          ELSE list_transform(
                   [left(CASE WHEN anon._kind(typeof(zip)) = 'text'

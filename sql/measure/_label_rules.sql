@@ -4,16 +4,18 @@
 --                'interval'    of numbers and dates: from held_from to held_to
 --                'listed'      one row for each value that it holds; 'nothing' where there is none
 --     people, shown   names of steps: a table with all values that are asked for, and the different labels (place,
---                     label)
+--                     label, and size, the rows that have it)
 -- anon._exact_rules says where labels overlap. Labels are read as anon.generalization_loss reads them, which refuses
 -- those that it does not understand.
 CREATE OR REPLACE MACRO anon._label_rules(caller, people, shown, cols, hierarchies) AS TABLE
-WITH _duckanon_labels AS MATERIALIZED (
-    SELECT place, label, 1 AS size FROM query_table(shown)
-), _duckanon_names AS MATERIALIZED (
+WITH _duckanon_names AS MATERIALIZED (
     SELECT unnest(range(1, 1 + len(cols))) AS place, unnest(cols) AS column_name
 ), _duckanon_values AS MATERIALIZED (
-    FROM anon._read_values(people, '_duckanon_labels', cols)
+    FROM anon._read_values(people, shown, cols)
+), _duckanon_readings AS MATERIALIZED (
+    FROM anon._read_labels(shown, '_duckanon_values')
+), _duckanon_labels AS MATERIALIZED (
+    SELECT place, reading AS label, size FROM _duckanon_readings
 ), _duckanon_spans AS MATERIALIZED (
     FROM anon._column_spans('_duckanon_values')
 ), _duckanon_leaves AS (
@@ -41,9 +43,11 @@ WITH _duckanon_labels AS MATERIALIZED (
     JOIN (SELECT place, null_shown FROM _duckanon_rules WHERE label = 'other' AND NOT is_ordered) USING (place)
     WHERE value IS NOT NULL OR NOT null_shown
 )
-SELECT rules.place, rules.label, rules.number,
+SELECT rules.place, readings.label, rules.number,
        CASE WHEN rules.rule = 'listed' AND listed.place IS NULL THEN 'nothing' ELSE rules.rule END AS rule,
        rules.held_from, rules.held_to, listed.value
 FROM _duckanon_rules AS rules
+JOIN _duckanon_readings AS readings
+     ON readings.place = rules.place AND readings.reading IS NOT DISTINCT FROM rules.label
 LEFT JOIN _duckanon_listed AS listed
        ON rules.rule = 'listed' AND listed.place = rules.place AND listed.label IS NOT DISTINCT FROM rules.label;

@@ -7,7 +7,9 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
     FROM anon._cell_lists(caller, anon._checked_table(caller, 'released', released,
                                                       anon._checked(caller, released, cols)), cols)
 ), _duckanon_shown AS MATERIALIZED (
-    SELECT DISTINCT unnest(range(1, 1 + len(cells))) AS place, unnest(cells) AS label FROM _duckanon_shown_lists
+    SELECT place, label, sum(size)::BIGINT AS size
+    FROM (SELECT unnest(range(1, 1 + len(cells))) AS place, unnest(cells) AS label, size FROM _duckanon_shown_lists)
+    GROUP BY place, label
 ), _duckanon_everyone AS (
     SELECT COLUMNS(cols) FROM query_table(original)
 ), _duckanon_original_lists AS MATERIALIZED (

@@ -7,6 +7,7 @@
 --     hierarchies  as in anon.generalization_loss
 -- A released cell is a label as in anon.generalization_loss, or an interval STRUCT(lo, hi), as anon.boxes returns them,
 -- whose ends belong to it. A column `candidates` that the original has already is replaced.
+-- promises: RowPer('row'), InvariantUnder(*TABLE)
 -- test: tests/measure/containment_candidates.test
 CREATE OR REPLACE MACRO anon.containment_candidates(original, released, cols, hierarchies := NULL) AS TABLE
 SELECT COLUMNS(lambda column_name: lower(column_name) NOT IN ('candidates', '_duckanon_candidates')),

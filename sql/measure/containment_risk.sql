@@ -18,6 +18,7 @@
 --                                 NULL]
 --     hierarchies                 as in anon.generalization_loss
 --     threshold                   a row is at risk if its risk is above this [a number from 0 to 1]
+-- promises: Between(0, 1, 'maximum_risk', 'average_risk', 'fraction_at_risk'), InvariantUnder(*TABLE)
 -- test: tests/measure/containment_risk.test
 CREATE OR REPLACE MACRO anon.containment_risk(
     original, released, cols, population := NULL, hierarchies := NULL, threshold := 0.2
@@ -27,7 +28,9 @@ WITH _duckanon_shown_lists AS MATERIALIZED (
                           anon._checked_table('anon.containment_risk', 'released', released,
                               anon._checked('anon.containment_risk', released, cols)), cols)
 ), _duckanon_shown AS MATERIALIZED (
-    SELECT DISTINCT unnest(range(1, 1 + len(cells))) AS place, unnest(cells) AS label FROM _duckanon_shown_lists
+    SELECT place, label, sum(size)::BIGINT AS size
+    FROM (SELECT unnest(range(1, 1 + len(cells))) AS place, unnest(cells) AS label, size FROM _duckanon_shown_lists)
+    GROUP BY place, label
 ), _duckanon_everyone AS MATERIALIZED (                -- a name that begins with a space is nobody's column
     SELECT true AS " is original", COLUMNS(cols)
     FROM query_table(anon._checked_table('anon.containment_risk', 'original', original,

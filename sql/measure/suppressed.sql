@@ -18,6 +18,7 @@
 -- row, with class_size and classes NULL, and people NULL with `person`; it is there only if there are such rows. The
 -- sum of "rows" is the number of rows that the release has fewer. Released rows that were added to the original's would
 -- hide suppressed ones.
+-- promises: Between(0, 1, 'share'), InvariantUnder(*TABLE)
 -- test: tests/measure/suppressed.test
 CREATE OR REPLACE MACRO anon.suppressed(original, released, cols, hierarchies := NULL, person := NULL) AS TABLE
 WITH _duckanon_source AS NOT MATERIALIZED (

@@ -6,5 +6,5 @@ CREATE OR REPLACE MACRO anon._shift_days(person, key, max_days) AS
     CAST(round(CAST('0x' || left(anon._hmac(anon._key_bytes('anon.shift_date', key),
                                             encode('anon.shift_date: ')
                                             || anon._value_bytes('anon.shift_date', 'person', person)), 16) AS UBIGINT)
-               % CAST(nullif(greatest(2 * TRY_CAST(max_days AS BIGINT), 0), 0) AS UBIGINT)
-               - TRY_CAST(max_days AS BIGINT) + 0.5::DOUBLE) AS INTEGER);
+               % CAST(nullif(greatest(2::BIGINT * TRY_CAST(CAST(max_days AS VARCHAR) AS INTEGER), 0), 0) AS UBIGINT)
+               - TRY_CAST(CAST(max_days AS VARCHAR) AS INTEGER) + 0.5::DOUBLE) AS INTEGER);

@@ -5,6 +5,7 @@
 --             value]
 --     key     secret: whoever has it can try all values [a text or BLOB of at least 16 bytes]
 --     length  number of hexadecimal digits, see `anon.pseudonym_collision` [a whole number from 8 to 64]
+-- promises: FunctionOfValue(one_to_one=True)
 -- test: tests/pseudonymize/pseudonym.test
 CREATE OR REPLACE MACRO anon.pseudonym(value, key, length := 64) AS
     CASE WHEN coalesce(NOT regexp_full_match(CAST(length AS VARCHAR), '[89]|[1-5]\d|6[0-4]'), true)

@@ -2,6 +2,7 @@
 --     1 - exp(-n (n - 1) / (2 * 16^length))      (the birthday bound; exact to a relative error of n / 16^length)
 --     distinct_values  number of different values, such as people [a whole number, at least 0]
 --     length           number of hexadecimal digits of a pseudonym [a whole number from 8 to 64]
+-- promises: EqualsDefinition()
 -- test: tests/pseudonymize/pseudonym_collision.test
 CREATE OR REPLACE MACRO anon.pseudonym_collision(distinct_values, length := 64) AS
     CASE WHEN coalesce(NOT regexp_full_match(CAST(length AS VARCHAR), '[89]|[1-5]\d|6[0-4]'), true)

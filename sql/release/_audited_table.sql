@@ -8,8 +8,9 @@ WITH _duckanon_chosen AS (
                                                                    'value': "value", 'people': people}))
     FROM query_table(published)
 ), _duckanon_table AS (
-    SELECT CAST(COLUMNS(anon._table_columns("by", linked)) AS VARCHAR), CAST(COLUMNS(["value"]) AS DOUBLE) AS "value",
-           CAST(COLUMNS([coalesce(people, "value")]) AS DOUBLE) AS people
+    SELECT CAST(COLUMNS(anon._table_columns("by", linked)) AS VARCHAR),
+           anon._shown_number('anon.audit_table', 'published', COLUMNS(["value"])) AS "value",
+           anon._shown_number('anon.audit_table', 'published', COLUMNS([coalesce(people, "value")])) AS people
     FROM _duckanon_chosen
 ), _duckanon_source AS (
     SELECT COLUMNS(_anon_choose(*, 'anon.audit_table', coalesce(original, published),
@@ -30,5 +31,6 @@ FROM anon._unpack(
         CASE WHEN original IS NULL THEN NULL::BIGINT[]
              ELSE coalesce(anon._tickets('"_duckanon_inner"', '', NULL, original IS NOT NULL), []) END,
         {'by': "by", 'k': k, 'p': p, 'has_people': people IS NOT NULL, 'overlapping': overlapping,
-         'hierarchies': anon._table_hierarchies(hierarchies), 'linked': linked, 'measure': measure, 'person': person}),
+         'hierarchies': anon._table_hierarchies('anon.audit_table', hierarchies), 'linked': linked, 'measure': measure,
+         'person': person}),
     '"_duckanon_shape"', '');

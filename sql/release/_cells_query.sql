@@ -4,9 +4,10 @@
 --     sums             what is computed of the contributions to a cell
 CREATE OR REPLACE MACRO anon._cells_query(columns, labels, source, sums, has_person) AS
     CASE WHEN has_person
-         THEN 'SELECT ' || columns || ', system.main.count(_duckanon_person) FILTER (_duckanon_value IS NOT NULL) '
-              || 'AS _duckanon_people, ' || sums || ' FROM (SELECT ' || labels || ', _duckanon_person, '
+         THEN 'SELECT ' || columns || ', system.main.count(_duckanon_person) AS _duckanon_people, ' || sums
+              || ' FROM (SELECT ' || labels || ', _duckanon_person, '
               || 'system.main.fsum(_duckanon_value) AS _duckanon_value FROM ' || source
-              || ' GROUP BY _duckanon_person, CUBE (' || columns || ')) GROUP BY ' || columns
+              || ' WHERE _duckanon_value IS NOT NULL GROUP BY _duckanon_person, CUBE (' || columns || ')) GROUP BY '
+              || columns
          ELSE 'SELECT ' || labels || ', system.main.count(_duckanon_value) AS _duckanon_people, ' || sums || ' FROM '
-              || source || ' GROUP BY CUBE (' || columns || ')' END;
+              || source || ' WHERE _duckanon_value IS NOT NULL GROUP BY CUBE (' || columns || ')' END;

@@ -19,8 +19,9 @@ WITH _duckanon_chosen AS (
                                 {'by': anon._table_columns("by", linked), 'value': ['people', 'value']}))
     FROM query_table(coalesce(previous, '"_duckanon_nothing"'))
 ), _duckanon_before AS (
-    SELECT CAST(COLUMNS(anon._table_columns("by", linked)) AS VARCHAR), CAST(people AS DOUBLE) AS people,
-           CAST("value" AS DOUBLE) AS "value"
+    SELECT CAST(COLUMNS(anon._table_columns("by", linked)) AS VARCHAR),
+           anon._shown_number('anon.protect_table', 'previous', people) AS people,
+           anon._shown_number('anon.protect_table', 'previous', "value") AS "value"
     FROM _duckanon_named
 ), _duckanon_shape AS (
     SELECT CAST(COLUMNS(anon._table_columns("by", linked)) AS VARCHAR), NULL::BIGINT AS people, NULL::DOUBLE AS "value",
@@ -33,6 +34,7 @@ FROM anon._unpack(
         CASE WHEN previous IS NULL THEN NULL::BIGINT[]
              ELSE coalesce(anon._tickets('"_duckanon_before"', '', NULL, previous IS NOT NULL), []) END,
         {'by': "by", 'measure': measure, 'k': k, 'p': p, 'dominance': dominance, 'person': person,
-         'hierarchies': anon._table_hierarchies(hierarchies), 'zeros': zeros, 'linked': linked, 'method': method,
+         'hierarchies': anon._table_hierarchies('anon.protect_table', hierarchies), 'zeros': zeros, 'linked': linked,
+         'method': method,
          'max_suppressed_fraction': max_suppressed_fraction, 'key': "key"}),
     '"_duckanon_shape"', '');

@@ -5,8 +5,13 @@ CREATE OR REPLACE MACRO anon._release_linked(
     tables, person, cols, k, known, class, people, hierarchies, ladder, keep, narrowing, counts, sensitive,
     max_confidence, l, t, max_suppressed_fraction, seed
 ) AS TABLE
-WITH _duckanon_rows AS NOT MATERIALIZED (
-    SELECT COLUMNS(_anon_choose(*, 'anon.release_linked', 'any of the tables',
+WITH _duckanon_columns AS MATERIALIZED (
+    FROM query(list_transform([list_concat(tables, CASE WHEN people IS NULL THEN [] ELSE [people] END)], lambda those:
+        anon._table_calls('_linked_columns', those, list_transform(those, lambda one: ''), ' UNION ALL '))[1])
+), _duckanon_rows AS NOT MATERIALIZED (
+    SELECT COLUMNS(_anon_choose(*, 'anon.release_linked',
+                                anon._joined(list_concat(tables, CASE WHEN people IS NULL THEN [] ELSE [people] END),
+                                             ' or '),
                                 {'result': 'table_name', 'cols': cols, 'person': person, 'class': class, 'keep': keep,
                                  'sensitive': sensitive}))
     FROM query(list_transform([list_concat(tables, CASE WHEN people IS NULL THEN [] ELSE [people] END)], lambda those:
@@ -15,7 +20,8 @@ WITH _duckanon_rows AS NOT MATERIALIZED (
                                                   list_concat(coalesce(keep, []), CASE WHEN sensitive IS NULL THEN []
                                                                                    ELSE [sensitive] END)))),
             ' UNION ALL BY NAME '))[1])
-    WHERE anon._checked_linked_columns('anon.release_linked', tables, person, cols, class, people, keep, sensitive)
+    WHERE anon._checked_linked_columns('anon.release_linked', tables, person, class, people,
+                                       '_duckanon_columns')
 ), _duckanon_kept AS (
     SELECT table_name,
            struct_extract({'number': NULL::BIGINT, 'own': COLUMNS([person])},
@@ -30,7 +36,9 @@ SELECT table_name, COLUMNS([person]),
        COLUMNS(lambda name: name <> 'table_name' AND lower(name) <> lower(person))
 FROM anon._unpack_recoded(
     anon._run_release_linked(anon._tickets('"_duckanon_rows"', '', 0, true),
-        {'table_names': tables, 'person': person, 'cols': cols, 'k': k,
+        {'table_names': tables,
+         'columns_of_tables': (SELECT list({'table_name': table_name, 'column_name': column_name})
+                               FROM _duckanon_columns), 'person': person, 'cols': cols, 'k': k,
          'known': list_transform(tables, lambda one:
              CASE WHEN starts_with(typeof(known), 'MAP(') THEN TRY_CAST(known AS MAP(VARCHAR, BIGINT))[one]
                   ELSE TRY_CAST(known AS BIGINT) END),

@@ -1,7 +1,7 @@
 -- anon._table_hierarchies: the hierarchies of an aggregate table as one list, for Python: column_name (lower case),
 -- tree (the hierarchy, since a column may have several), labels (a value, then its groups, ever coarser).
 --     hierarchies  a map from a column's name to a hierarchy table or to a list of them; NULL: none
-CREATE OR REPLACE MACRO anon._table_hierarchies(hierarchies) AS (
+CREATE OR REPLACE MACRO anon._table_hierarchies(caller, hierarchies) AS (
     SELECT list({'column_name': column_name, 'tree': tree, 'labels': labels})
     FROM query(coalesce(nullif(anon._joined(
         list_transform(map_entries(
@@ -10,6 +10,7 @@ CREATE OR REPLACE MACRO anon._table_hierarchies(hierarchies) AS (
                           lambda entry: {'key': entry['key'], 'value': [entry['value']]})) END), lambda entry:
             anon._joined(list_transform(entry['value'], lambda hierarchy:
                 'SELECT ' || anon._quoted(hierarchy) || ' AS tree, * FROM anon._hierarchy('
-                || anon._quoted(lower(entry['key'])) || ', ' || anon._quoted(hierarchy) || ')'), ' UNION ALL ')),
+                || anon._quoted(caller) || ', ' || anon._quoted(lower(entry['key'])) || ', '
+                || anon._quoted(hierarchy) || ')'), ' UNION ALL ')),
         ' UNION ALL '), ''), 'SELECT NULL::VARCHAR AS tree, NULL::VARCHAR AS column_name, NULL::VARCHAR[] AS labels '
                              || 'LIMIT 0')));

@@ -3,6 +3,7 @@
 --     cols   columns of intervals; NULL: all columns, of which those without intervals are returned empty [a list of
 --            names, or NULL]
 -- A column called `records` is refused, unless `cols` leaves it out.
+-- promises: InvariantUnder('storage', 'columns')
 -- test: tests/release/box_table.test
 CREATE OR REPLACE MACRO anon.box_table(boxed, cols := NULL) AS TABLE
 WITH _duckanon_asked AS (

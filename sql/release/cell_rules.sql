@@ -16,6 +16,7 @@
 --                  rule [a whole number from 1 to 5 and a percentage, or NULL]
 --     person       column that identifies people: all rows of a person are one contribution, and a row without one
 --                  counts as nobody. NULL: every row is a person [a name, or NULL]
+-- promises: TrueCells(), InvariantUnder(*TABLE)
 -- test: tests/release/cell_rules.test
 CREATE OR REPLACE MACRO anon.cell_rules(
     tbl, by, measure := NULL, k := 10, p := 10, dominance := NULL, person := NULL
@@ -34,6 +35,8 @@ WITH _duckanon_rules AS (
     FROM anon._cells('anon.cell_rules',
                      anon._checked_cells('anon.cell_rules', tbl, "by", measure, person, k, p, dominance),
                      "by", measure, person, greatest(2, coalesce(TRY_CAST(dominance AS DOUBLE[])[1]::BIGINT, 2)))
+    WHERE CASE WHEN isfinite(coalesce(_duckanon_absolute, 0)) THEN true
+               ELSE error('anon.cell_rules: measure must have finite values and sums.') END
 )
 SELECT *, is_small OR is_guessed OR is_dominated AS is_primary
 FROM _duckanon_rules

@@ -8,6 +8,7 @@
 --     is_one_for_all     whether everybody has the same interval: no statistic uses the column (`statistics`), all its
 --                        values are equal, or k is too large for two parts
 --     boxed              name of a table of intervals, such as `anon.boxes` returns [a text]
+-- promises: Between(0, 1, 'share_of_range'), InvariantUnder('order', 'storage', 'columns')
 -- test: tests/release/explain_boxes.test
 CREATE OR REPLACE MACRO anon.explain_boxes(boxed) AS TABLE
 WITH _duckanon_asked AS (

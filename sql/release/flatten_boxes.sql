@@ -3,6 +3,7 @@
 --     boxed  name of a table of intervals, such as `anon.boxes` returns [a text]
 -- A table that has a column x_lo or x_hi beside the intervals x is refused.
 --     _duckanon_ends  for each column a struct of one field x_lo, and one of x_hi
+-- promises: RowPer('row'), InvariantUnder('order', 'storage', 'columns')
 -- test: tests/release/flatten_boxes.test
 CREATE OR REPLACE MACRO anon.flatten_boxes(boxed) AS TABLE
 WITH _duckanon_named AS (

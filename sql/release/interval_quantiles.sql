@@ -9,6 +9,7 @@
 --     by            exact columns: one answer for each group of records with the same values in them; NULL: one answer
 --                   for all [a list of names, or NULL]
 -- Dates and timestamps count in days since 1970.
+-- promises: EstimatesInside(), InvariantUnder(*TABLE)
 -- test: tests/release/interval_quantiles.test
 CREATE OR REPLACE MACRO anon.interval_quantiles(boxed, cols, quantiles := [0.25, 0.5, 0.75], by := NULL) AS TABLE
 WITH _duckanon_shaped AS (

@@ -13,6 +13,7 @@
 -- Boxes are found by a join on equal numbers, so that the time grows with the rows. Each column is cut into buckets at
 -- places where intervals begin, about as wide as an interval is. A box lies in a few of the cells that the buckets of
 -- up to four columns make, a row in one; the boxes of its cell are then compared with it.
+-- promises: RowPer('row'), InvariantUnder(*TABLE)
 -- test: tests/release/label_boxes.test
 CREATE OR REPLACE MACRO anon.label_boxes(tbl, box_table, cols, by := NULL) AS TABLE
 WITH _duckanon_boxed AS (

@@ -4,6 +4,7 @@
 --     boxed  name of a table of intervals, such as `anon.boxes` returns [a text]
 -- Midpoints are for tools that do not know intervals: their statistics carry no guarantee. Intervals with an open end
 -- have no midpoint and are refused.
+-- promises: RowPer('row'), InvariantUnder('order', 'storage', 'columns')
 -- test: tests/release/midpoints.test
 CREATE OR REPLACE MACRO anon.midpoints(boxed) AS TABLE
 WITH _duckanon_known AS (

@@ -7,7 +7,9 @@
 -- The loss follows from the released table: of an interval it is the share of the range from the smallest to the
 -- largest end that any label names (an open interval reaches to that), of a set the other values among those that any
 -- label names, of an ancestor the other values below it. (The original's range and values must not be disclosed to
--- whoever has the release.)
+-- whoever has the release.) '*' is everything and 'other' the values that no label names: of a value that is written so
+-- anon.recode makes '{"*"}'.
+-- promises: Between(0, 1, 'loss'), InvariantUnder('order', 'storage', 'columns', 'others')
 -- test: tests/release/recode_classes.test
 CREATE OR REPLACE MACRO anon.recode_classes(released, cols, hierarchies := NULL) AS TABLE
 WITH _duckanon_classes AS MATERIALIZED (
@@ -30,7 +32,8 @@ WITH _duckanon_classes AS MATERIALIZED (
           FROM _duckanon_cells)
 ), _duckanon_spans AS (
     SELECT name, min(coalesce(ends[1], ends[2])) AS lowest, max(coalesce(ends[2], ends[1])) AS highest
-    FROM _duckanon_labels GROUP BY name
+    FROM _duckanon_labels WHERE label <> '*' GROUP BY name
+    HAVING bool_and(ends IS NOT NULL)                  -- else texts, of which some look like numbers or intervals
 ), _duckanon_values AS (
     SELECT name, count(DISTINCT member) AS count
     FROM (SELECT name, coalesce(unnest(members), chr(30)) AS member FROM _duckanon_labels WHERE label <> '*')

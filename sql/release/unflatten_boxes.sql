@@ -3,6 +3,7 @@
 -- as they are. A NULL end means that the interval is open.
 --     tbl  name of a table with pairs of columns `x_lo` and `x_hi` [a text]
 -- A table that has a column x beside both is refused.
+-- promises: RowPer('row'), InvariantUnder('order', 'storage', 'columns')
 -- test: tests/release/unflatten_boxes.test
 CREATE OR REPLACE MACRO anon.unflatten_boxes(tbl) AS TABLE
 FROM anon._intervals_in_place('anon.unflatten_boxes', anon._checked('anon.unflatten_boxes', tbl, ['*']), tbl);

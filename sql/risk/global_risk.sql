@@ -10,8 +10,9 @@
 --     weight, population, household, person, method, nulls, alpha  as in anon.individual_risk
 --     target                      share of the people that is acceptable, such as 0.03; NULL: no threshold is computed
 --                                 [a number between 0 and 1, or NULL]
--- A person with several rows has the largest of their risks.
+-- A person with several rows has the largest of their risks, and of those of their households.
 -- (Franconi and Polettini 2004; mu-Argus takes the largest risk that occurs below this threshold, if any does)
+-- promises: Between(0, 1, 'risk', 'household_risk'), InvariantUnder(*TABLE, 'types')
 -- test: tests/risk/global_risk.test
 CREATE OR REPLACE MACRO anon.global_risk(
     tbl, cols, weight := NULL, population := NULL, household := NULL, person := NULL, method := 'exact',
@@ -54,7 +55,9 @@ WITH _duckanon_records AS NOT MATERIALIZED (
     SELECT left_out, home, 1 - product(pow(1 - risk, people)) AS household_risk
     FROM _duckanon_known WHERE home IS NOT NULL GROUP BY left_out, home
 ), _duckanon_people_levels AS (
-    SELECT left_out, risk, sum(people) AS people, fsum(risk * people) AS expected FROM _duckanon_known
+    SELECT left_out, risk, sum(people) AS people, fsum(risk * people) AS expected
+    FROM (SELECT left_out, max(risk) AS risk, CASE WHEN person IS NULL THEN sum(people) ELSE 1 END AS people
+          FROM _duckanon_known GROUP BY left_out, member, CASE WHEN person IS NULL THEN risk END)
     GROUP BY left_out, risk
 ), _duckanon_kinds AS MATERIALIZED (                            -- rows are people: classes of one size have one risk
     SELECT *, hash(row_count, stands_for) AS class
@@ -97,8 +100,11 @@ WITH _duckanon_records AS NOT MATERIALIZED (
                 END AS threshold
     FROM _duckanon_running GROUP BY left_out
 ), _duckanon_with_households AS (
-    SELECT left_out, fsum(people * coalesce(household_risk, risk)) AS household_expected
-    FROM _duckanon_known LEFT JOIN _duckanon_households USING (left_out, home)
+    SELECT left_out, fsum(people * risk) AS household_expected
+    FROM (SELECT left_out, max(found) AS risk, CASE WHEN person IS NULL THEN sum(people) ELSE 1 END AS people
+          FROM (SELECT *, coalesce(household_risk, risk) AS found
+                FROM _duckanon_known LEFT JOIN _duckanon_households USING (left_out, home))
+          GROUP BY left_out, member, CASE WHEN person IS NULL THEN found END)
     GROUP BY left_out
 ), _duckanon_without_households AS (
     SELECT left_out, NULL::DOUBLE AS household_expected FROM _duckanon_left_out

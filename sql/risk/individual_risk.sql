@@ -22,6 +22,7 @@
 -- A table that has a column called like one of these results is refused: the result would have two columns of the same
 -- name.
 -- (Benedetti and Franconi 1998; Franconi and Polettini 2004)
+-- promises: RowPer('row'), Between(0, 1, 'risk', 'household_risk'), InvariantUnder(*TABLE, 'types')
 -- test: tests/risk/individual_risk.test
 CREATE OR REPLACE MACRO anon.individual_risk(
     tbl, cols, weight := NULL, population := NULL, household := NULL, person := NULL, method := 'exact',

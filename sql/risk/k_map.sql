@@ -19,6 +19,7 @@
 --                                'poisson', 'truncated']
 --     nulls                      as in anon.l_diversity
 --     person                     as in anon.delta_presence
+-- promises: OneRow(), InvariantUnder(*TABLE, 'types')
 -- test: tests/risk/k_map.test
 CREATE OR REPLACE MACRO anon.k_map(
     tbl, cols, population, k := 5, significance := 0.05, model := 'poisson', nulls := 'value', person := NULL

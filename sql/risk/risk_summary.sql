@@ -12,6 +12,7 @@
 --     weight, population, person, nulls, alpha  as in anon.individual_risk
 -- Special uniques are here the rows that one or two columns make unique: anon.special_uniques has larger sets, and the
 -- scores. A threshold that is kept says nothing about columns that were not named.
+-- promises: InvariantUnder(*TABLE, 'types')
 -- test: tests/risk/risk_summary.test
 CREATE OR REPLACE MACRO anon.risk_summary(
     tbl, cols, weight := NULL, population := NULL, sensitive := NULL, person := NULL, nulls := 'value', alpha := 1

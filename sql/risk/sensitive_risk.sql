@@ -23,6 +23,7 @@
 --                                 A row whose person is NULL counts as nobody, and a class of nobody has the worst
 --                                 value. NULL: every row is a person [a name, or NULL]
 -- All classes: anon.sensitive_risk_classes.
+-- promises: InvariantUnder(*TABLE, 'types')
 -- test: tests/risk/sensitive_risk.test
 CREATE OR REPLACE MACRO anon.sensitive_risk(tbl, cols, sensitive, c := 2, nulls := 'value', person := NULL) AS TABLE
 WITH _duckanon_members AS MATERIALIZED (

@@ -1,5 +1,6 @@
 -- anon.sensitive_risk_classes: the measures of anon.sensitive_risk for every class, the worst first.
 --     sensitive, c, nulls, person  as in anon.sensitive_risk
+-- promises: InvariantUnder(*TABLE, 'types')
 -- test: tests/risk/sensitive_risk_classes.test
 CREATE OR REPLACE MACRO anon.sensitive_risk_classes(
     tbl, cols, sensitive, c := 2, nulls := 'value', person := NULL

@@ -128,7 +128,8 @@ def test_diversity_and_closeness_count_people(
         key: [value for _, value in {(row[3], row[2]) for row in members if row[3] is not None}]
         for key, members in grouped.items()
     }
-    everyone = [value for values in cells.values() for value in values]
+    counted = [row for members in grouped.values() for row in members]
+    everyone = [value for _, value in {(row[3], row[2]) for row in counted if row[3] is not None}]
     names = sorted(cols, key=list(TYPES).index)
     call = f"('visits', {cols}, 'num', nulls := '{nulls}', person := 'who')"
     lines = answer(shared, f"FROM anon.l_diversity_classes{call}")
@@ -152,8 +153,26 @@ def test_diversity_and_closeness_count_people(
         ]
         [worst] = answer(shared, f"FROM anon.t_closeness{call[:-1]}, distance := '{distance}')")
         assert worst["t"] == pytest.approx(max(expected.values()), abs=1e-12)
-        average = sum(expected[key] * len(own) for key, own in cells.items()) / len(everyone) if everyone else None
+        weight = sum(map(len, cells.values()))
+        average = sum(expected[key] * len(own) for key, own in cells.items()) / weight if weight else None
         assert worst["average_t"] == (None if average is None else pytest.approx(average, abs=1e-12))
+
+
+@pytest.mark.parametrize("distance", ["ordered", "equal"])
+def test_spreading_people_over_classes_hides_no_class(shared: duckdb.DuckDBPyConnection, distance: str) -> None:
+    """Enter the people of the worst class in all others too: it stays as far from the table as it was."""
+    rng = np.random.default_rng(1)
+    rows = [(f"class {rng.integers(0, 3)}", int(rng.integers(0, 4)), who) for who in range(60)]
+    rows += [("worst", 4, who) for who in range(60, 70)]
+    spread = rows + [(f"class {number}", 4, who) for who in range(60, 70) for number in range(3)]
+    far = []
+    for table in (rows, spread):
+        columns = dict(zip(("q", "value", "who"), zip(*table, strict=True), strict=True))
+        shared.register("spread_people", pa.table(columns))
+        call = f"anon.t_closeness('spread_people', ['q'], 'value', '{distance}', person := 'who')"
+        far += shared.execute(f"SELECT worst_class.q, t FROM {call}").fetchall()
+    assert far[0] == far[1]
+    assert far[0] == ("worst", pytest.approx(closeness([4] * 10, [value for _, value, _ in rows], distance)))
 
 
 def text_order(key: tuple) -> tuple:

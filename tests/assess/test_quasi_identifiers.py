@@ -8,6 +8,7 @@ import itertools
 import math
 import random
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import duckdb
@@ -282,6 +283,59 @@ def test_minimal_sets_by_definition(adult: duckdb.DuckDBPyConnection) -> None:
     minimal = adult.execute(f"SELECT columns, {verdict} FROM {call}, minimal := true)").fetchall()
     assert {frozenset(columns) for columns, _ in minimal} == expected
     assert all(qualifies for _, qualifies in minimal)
+
+
+def unique_people(rows: list[dict[str, Any]], columns: Iterable[str], person: str | None) -> float:
+    """The share of people who are alone in a class; a row without a person counts as nobody."""
+    members: dict[tuple, set] = {}
+    for number, row in enumerate(rows):
+        members.setdefault(tuple(row[column] for column in columns), set()).add(row[person] if person else number)
+    known = [who - {None} for who in members.values()]
+    return len(set().union(*(who for who in known if len(who) == 1))) / len(set().union(*known))
+
+
+@pytest.mark.parametrize("mode", ["false", "true"])
+@pytest.mark.parametrize("person", [None, "who"])
+@pytest.mark.parametrize("population", [None, 1, 1.5, 40])
+def test_minimal_sets_by_brute_force(
+    con: duckdb.DuckDBPyConnection,
+    monkeypatch: pytest.MonkeyPatch,
+    mode: str,
+    person: str | None,
+    population: float | None,
+) -> None:
+    """All sets, their unique people and their bounds in plain Python; a sample of all combinations is exact."""
+    monkeypatch.setattr(column_sets, "MOST_CELLS", 0)
+    draw = random.Random(7)
+    names = ["a", "b", "c", "d"]
+    for alpha in (0.07, 0.2, 0.5):
+        values = [draw.choice([2, 5, 10, 30]) for _ in names]
+        rows = [
+            {
+                "who": draw.choice([None, *range(40)]),
+                **{name: draw.randrange(count) for name, count in zip(names, values, strict=True)},
+            }
+            for _ in range(100)
+        ]
+        people = len({row["who"] for row in rows} - {None}) if person else len(rows)
+        con.register("t", pa.Table.from_pylist(rows))
+        universe = people if population is None else int(population * people)
+        qualified = []
+        for size in (1, 2, 3, 4):
+            for columns in itertools.combinations(names, size):
+                product = math.prod(len({row[column] for row in rows}) for column in columns)
+                bound = product / math.e / universe if product <= universe else math.exp(-universe / product)
+                if unique_people(rows, columns, person) >= alpha or (universe > people and bound >= alpha):
+                    qualified.append(set(columns))
+        found = con.execute(
+            f"""SELECT columns, quasi_identifier_in_table OR quasi_identifier_in_population
+                FROM anon.quasi_identifiers('t', {names}, max_size := 4, alpha := {alpha}, minimal := true,
+                    approximate := {mode}, person := {f"'{person}'" if person else "NULL"},
+                    population := {"NULL" if population is None else universe})"""
+        ).fetchall()
+        expected = {frozenset(one) for one in qualified if not any(other < one for other in qualified)}
+        assert {frozenset(columns) for columns, _ in found} == expected
+        assert all(qualifies for _, qualifies in found)
 
 
 @pytest.mark.thorough

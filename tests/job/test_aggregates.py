@@ -168,6 +168,27 @@ def test_rounding_hierarchies_people_and_a_report(
         release(written(visits, *changes[:3]))
 
 
+def test_people_without_a_measure_contribute_to_no_cell(
+    visits: Path, capsys: pytest.CaptureFixture[str], database: duckdb.DuckDBPyConnection
+) -> None:
+    """Everybody has a second row elsewhere whose cost is NULL: the release is that of the first rows alone."""
+    policy = written(visits, ('id = "identifier"', 'id = "person"'))
+    tables = []
+    for person, more in (
+        ("sex || region || id", ""),
+        ("id", "UNION ALL SELECT id, 'C', 'm', NULL FROM 'visits.parquet'"),
+    ):
+        rows = f"SELECT {person} AS id, region, sex, cost FROM 'visits.parquet' {more}"
+        database.execute(f"COPY ({rows}) TO 'more.parquet'").fetchall()
+        (visits / "more.parquet").replace(visits / "visits.parquet")
+        (table,) = release(policy)["tables"]
+        assert table["method"]["parameters"]["overlapping"] is False
+        cells = database.execute("FROM 'counts.parquet' ORDER BY ALL").fetchall()
+        tables.append((cells, table["cells"], [promise["measured"] for promise in table["promises"]]))
+        assert main(["verify", str(visits / "counts.parquet")]) == 0
+    assert tables[0] == tables[1]
+
+
 def test_people_in_several_cells_are_counted(visits: Path, capsys: pytest.CaptureFixture[str]) -> None:
     changes = (
         ('id = "identifier"', 'id = "person"'),

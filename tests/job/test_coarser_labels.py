@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon.job.coarser_labels import CoarserLabels, Ladder, coarser_labels, levels_of
+from duckanon.job.coarser_labels import _shortened as shortened
 from duckanon.job.policy import Table
 from tests.profiles import dear
 
@@ -93,3 +94,10 @@ def test_levels_lose_ever_more_and_end_where_all_is_unknown(given_ladders: list[
     assert all(before <= after + 1e-6 for before, after in itertools.pairwise(lost[:-1]))
     singles = {tuple(one if place == other else 0 for other in range(len(ladders))) for place, one in [(0, 1)]}
     assert singles <= set(levels)
+
+
+def test_codes_that_look_like_labels_are_shortened_as_others_are() -> None:
+    """A whole code that ends in a star is in quotation marks, which count for no length."""
+    codes = [f"{start}{i}" for start in ("02", "03") for i in (10, 11, 12)]
+    rows = [("prefix", code, None, code) for code in codes] + [("prefix", "021*", None, '{"021*"}')]
+    assert shortened(rows) == {label: f"{prefix[:3]}*" for _, prefix, _, label in rows}

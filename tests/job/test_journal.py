@@ -7,11 +7,13 @@ import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from duckanon._core.common import journal
-from duckanon.job import FileProblem
+from duckanon.job import FileProblem, run
 from duckanon.job.places import Outbox
 
 NAMES = ("a.csv", "b.csv", "c.json")
@@ -161,3 +163,34 @@ def test_a_journal_of_somebody_else_is_not_believed(places: list[Path], attack: 
     with Outbox(places):
         assert texts(places) == ["old"] * 3
     assert not folder.exists()
+
+
+@pytest.mark.parametrize(
+    ("has_tables", "warehouse", "account", "is_out"),
+    [
+        (False, False, None, False),  # the policy names no account any more: nobody knows
+        (False, False, True, True),
+        (False, True, False, False),
+        (True, True, None, True),
+        (True, False, None, False),
+        (True, True, True, True),
+        (True, True, False, False),
+        (True, False, True, False),
+    ],
+)
+def test_a_killed_release_is_out_where_all_that_counted_it_say_so(
+    places: list[Path], has_tables: bool, warehouse: bool, account: bool | None, is_out: bool
+) -> None:
+    """Its account, and the server that it wrote to: what a run finds that was killed after it had decided."""
+
+    def knows(answer: bool) -> Any:
+        return SimpleNamespace(has=lambda mark: answer and mark == "the mark")
+
+    hidden = [Outbox.beside(Outbox(places), path) for path in places]
+    for path in hidden:
+        path.write_text("new")
+    journal.decide(list(zip(hidden, places, strict=True)), "the mark")
+    where: Any = SimpleNamespace(tables=["t"] if has_tables else [], written=places, only_read=[])
+    refuse: Any = SimpleNamespace(refuse=lambda path: None)
+    with run._outbox(where, knows(warehouse), None if account is None else knows(account), refuse, dry_run=False):
+        assert texts(places) == (["new"] * 3 if is_out else ["old"] * 3)

@@ -95,7 +95,10 @@ def test_a_hierarchy_of_another_column_is_refused(folder: Path) -> None:
     )
     with pytest.raises(PolicyError, match=r"line 2: hierarchies.sex: no value of the column stands in .* levels.csv"):
         release(path, dry_run=True)
-    (folder / "levels.csv").write_text("sex,any\nm,*\nf,*\n")
+    (folder / "levels.csv").write_text("sex,any\nm,*\nf,*\nm,one\n")
+    with pytest.raises(PolicyError, match=r"line 2: hierarchies.sex: .*levels.csv must give each value one label"):
+        release(path, dry_run=True)
+    (folder / "levels.csv").write_text("sex,any\nm,*\nf,*\nm,*\n")
     assert release(path, dry_run=True)["outcome"] == "dry run"
     path.write_text(path.read_text().replace('"levels.csv"', '["levels.csv", "others.csv"]'))
     with pytest.raises(PolicyError, match=r"line 2: hierarchies.sex must be one file for generalize; a list is for"):

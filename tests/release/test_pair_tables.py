@@ -153,4 +153,4 @@ def test_releases_keep_what_wide_columns_have_to_do_with_each_other() -> None:
         pairs.append(set(zip(columns["o"], columns["i"], strict=True)))
     assert same[1] == pytest.approx(same[0], abs=0.03)
     seen = np.mean([pair in pairs[0] for pair in zip(made["o"].to_pylist(), made["i"].to_pylist(), strict=True)])
-    assert seen >= 0.85
+    assert seen >= 0.81  # .837 to .867 with eight seeds, mean .854, standard deviation .013

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon._core.common.sets import set_label, set_members
+from duckanon._core.common.made_labels import is_like_label, listed_value, set_label, set_members
 from duckanon._measure.coarse.coarse_columns import with_sets
 from tests.profiles import cheap
 
@@ -48,31 +48,39 @@ def test_values_are_read_as_labels(con: duckdb.DuckDBPyConnection) -> None:
         con.execute("FROM anon.interval_statistics('lists', ['age'])").fetchall()
 
 
-texts = st.text(st.one_of(st.sampled_from('{},"* NUL'), st.characters(exclude_categories=["Cs"])), max_size=8)
+texts = st.text(st.one_of(st.sampled_from('{},"* NULother'), st.characters(exclude_categories=["Cs"])), max_size=8)
 sets = st.lists(st.lists(st.one_of(st.none(), texts), min_size=1, max_size=4, unique=True), min_size=1, max_size=20)
 
 
 @cheap
 @given(values=sets)
 def test_sets_of_any_texts_are_read_back(values: list[list[str | None]]) -> None:
-    labels = [set_label(members) for members in values]
+    listed = [[listed_value(member) for member in members] for members in values]
+    labels = [set_label(members) for members in listed]
     assert [set_members(label) for label in labels] == values
-    table = with_sets(pa.table({"x": pa.array(values, pa.list_(pa.string()))}))
+    assert all(len(members) == 1 or "other" not in set_members(set_label([*members, "other"])) for members in listed)
+    table = with_sets(pa.table({"x": pa.array(listed, pa.list_(pa.string()))}))
     assert table.column("x").to_pylist() == labels
+    # the label of one value is that value, or none that is made up
+    assert all(
+        len(members) > 1 or label in members or is_like_label(label or "")
+        for members, label in zip(values, labels, strict=True)
+    )
 
 
 def test_sql_writes_and_reads_the_same_sets(con: duckdb.DuckDBPyConnection) -> None:
     hard = ["a", "a, b", "{a, b}", "*", "NULL", None, "", '"', '"a"', 'a", "b', "}", ", ", ",", "other", " a ", "a\n"]
     values = [[one] for one in hard] + [[one, other] for one in hard for other in hard if one != other]
-    source = pa.table({"members": pa.array(values, pa.list_(pa.string()))})
+    listed = [[listed_value(member) for member in members] for members in values]
+    source = pa.table({"members": values, "listed": listed})
     con.register("source", source)
     found = con.execute(
         "SELECT members, label, anon._label_members(label) FROM "
-        "(SELECT members, anon._list_text(members) AS label FROM source)"
+        "(SELECT members, anon._list_text(listed) AS label FROM source)"
     ).fetchall()
     assert len(found) == len(values)
     for members, label, read in found:
-        assert label == set_label(members)
+        assert label == set_label([listed_value(member) for member in members])
         assert read == members
 
 

@@ -239,6 +239,8 @@ def test_distributions_shares_and_correlations_stay(survey, size: int) -> None:
     assert np.median(list(distances.values())) <= 0.008
     # Values made of two whole numbers are nearly all those of one or two people, whom the release must avoid.
     assert distances.pop("bmi", 0.0) <= 0.02
+    # A sum of three drawn columns: .005 to .019 with eight seeds.
+    assert distances.pop("income", 0.0) <= 0.025
     # 25 of 1,500 left out at random: in 95 % of the cases at most 1.36 sqrt(25 / (1,500 x 1,475)).
     assert max(distances.values()) <= 0.01 + 0.0046
     specials = (

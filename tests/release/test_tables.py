@@ -9,12 +9,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import linprog
 
 from duckanon._methods.tables import exact_audit as exact_module
+from duckanon._methods.tables import interval_audit as interval_module
 from duckanon._methods.tables.cell_key import KEY_BITS, VARIANCE, perturbations, perturbed
 from duckanon._methods.tables.exact_audit import exact_audit
 from duckanon._methods.tables.interval_audit import System, narrow_cells
-from duckanon._methods.tables.patterns import hide_cells
+from duckanon._methods.tables.patterns import hide_cells, system_of
 from duckanon._methods.tables.primary import CellRule, primary_cells
 from duckanon._methods.tables.relations import relations_of
 from duckanon._methods.tables.repair import Flow
@@ -129,6 +131,27 @@ def test_the_interval_audit_is_that_of_one_program_per_cell(counts: dict[tuple[s
         least, most = interval_by_program(relation_matrix(cells), cells.value, hidden, int(cell))
         assert (cell in low) == (least > cells.value[cell] - below[cell] + 1e-6)
         assert (cell in high) == (most < cells.value[cell] + above[cell] - 1e-6)
+
+
+def test_many_small_cells_fail_without_a_program_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What margins leave for their cells shows most of them; those that fail are those of one program per cell."""
+    programs: list[bool] = []
+
+    def solve(*args: object, **given: object) -> object:
+        programs.append(True)
+        return linprog(*args, **given)
+
+    monkeypatch.setattr(interval_module, "linprog", solve)
+    for rows, sizes, most in [(24, (24, 11, 4), 0), (60, (12, 7), 15)]:
+        people = {tuple(f"v{row % size}" for size in sizes): 1 + row % (4 - len(sizes)) for row in range(rows)}
+        cells = count_table(people, ["one", "two", "three"][: len(sizes)])
+        system, primary = system_of(cells, relations_of(cells)), primary_cells(cells, CellRule(10))
+        programs.clear()
+        _, high = narrow_cells(system, primary.cells, primary.cells, primary.below, primary.above)
+        assert len(programs) <= most
+        for cell in np.flatnonzero(primary.cells)[::6].tolist():
+            _, largest = interval_by_program(relation_matrix(cells), cells.value, primary.cells, cell, 1)
+            assert (cell in high) == (largest < cells.value[cell] + primary.above[cell] - 1e-6)
 
 
 def _values(shown: dict[tuple[str | None, ...], float | None]) -> str:

@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from duckanon._core.common.sets import set_members
+from duckanon._core.common.made_labels import set_members
 from duckanon._core.numbers.ends import HIGH
 from duckanon._core.numbers.parts import column_parts
 from duckanon._core.numbers.support import column_support

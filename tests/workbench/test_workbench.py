@@ -202,6 +202,15 @@ def test_a_hierarchy_of_a_file_is_changed_and_the_file_stays(client: TestClient,
         assert client.post("/token/act/hierarchy", data=data).status_code == 400
 
 
+def test_a_file_that_gives_a_value_two_groups_is_not_read(client: TestClient, site: Site, folder: Path) -> None:
+    (folder / "occupation_hierarchy.csv").write_text("value,group\nnurse,care\ncook,service\nnurse,service\n")
+    text = POLICY.replace('occupation = "?"', 'occupation = "quasi_identifier"')
+    (folder / "policy.toml").write_text(f'{text}\n[hierarchies]\noccupation = "occupation_hierarchy.csv"\n')
+    site.policy.look()
+    page = client.get("/token/hierarchy?column=occupation").text
+    assert "occupation_hierarchy.csv: it must give each value one label of each level." in page
+
+
 @pytest.mark.rotating
 def test_hierarchies_of_numbers_begin_with_ranges(client: TestClient, site: Site, folder: Path) -> None:
     assert "no number" in tree(client, site, "begin", "age", kind="ranges", width="-1")

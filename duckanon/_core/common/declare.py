@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import pyarrow as pa
 
+from duckanon._core.common.contracts import Promise
 from duckanon._core.common.rules import Rule, Words, fault_of
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ class Function:
     stage: str = ""  # the folder of ``sql/`` with its reference; empty: only macros call it
     summary: str = ""  # one sentence, for `anon.functions()` and the indexes
     parameters: tuple[Parameter | Group, ...] = ()  # in the order of the signature: those without a default first
+    promises: tuple[Promise, ...] = ()  # its contract: what its rows keep, whatever the table is
     # refuse what no single parameter shows: each takes the options and returns a sentence without the function's name,
     # or None
     checks: tuple[Callable[[Options], str | None], ...] = ()
@@ -164,8 +166,8 @@ class Release(Function):
     # whether the columns that it returns as Arrow dictionaries travel as codes and a list of the different values,
     # which the macro then puts together: a million labels take a tenth of the memory
     coded: bool = False
-    # whether the rows come in an order that depends on their values alone, where other columns than `columns` travel
-    # with them: a parallel scan delivers them in any order
+    # whether the rows come in an order that depends on their other values alone, where other columns than `columns`
+    # travel with them: a parallel scan delivers them in any order, and the algorithm orders them by the rest
     orders_rows: bool = False
     # the parameter that names a column which is released, too, where it is given: as new numbers, of type BIGINT
     numbered: str | None = None

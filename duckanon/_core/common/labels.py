@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import decimal
 import itertools
 import math
 from abc import ABC, abstractmethod
@@ -230,11 +231,12 @@ def round_steps(positions: Floats) -> list[float]:
 
 
 def multiples(numbers: Floats, step: float) -> Floats:
-    """Return the whole numbers times a step of `round_steps`, as they are read when they are written down."""
-    digits, exponent = f"{step:e}".split("e")
-    power = 10.0 ** abs(int(exponent))  # powers below one are divided by: 10.0 ** -3 is not exactly a thousandth
-    whole: Floats = numbers * round(float(digits))
-    return whole * power if int(exponent) >= 0 else whole / power
+    """Return the whole numbers times a step, as they are read when they are written down."""
+    shortest = decimal.Decimal(repr(float(step))).normalize()
+    exponent = int(shortest.as_tuple().exponent)
+    power = 10.0 ** abs(exponent)  # powers below one are divided by: 10.0 ** -3 is not exactly a thousandth
+    whole: Floats = numbers * int(shortest.scaleb(-exponent))
+    return whole * power if exponent >= 0 else whole / power
 
 
 def step_numbers(positions: Floats, step: float) -> Floats:

@@ -87,6 +87,6 @@ def _refuse_other_kind(name: str, role: str, first: pa.DataType, second: pa.Data
     booleans = any(test(first) != test(second) for test in (pa.types.is_boolean, pa.types.is_time))
     if len(kinds) > 1 or (booleans and "null" not in (kind_of(first), kind_of(second))):
         raise ValueError(
-            f'column "{name}" holds {sql_type(first)} in the original and {sql_type(second)} in the {role} '
-            "table; cast one of them."
+            f'column "{name}" holds {sql_type(first)} in the original and {sql_type(second)} in the {role} table; '
+            "cast one of them."
         )

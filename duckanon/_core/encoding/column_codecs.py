@@ -128,6 +128,7 @@ class NumberColumn:
     def _rounded(self, values: Floats) -> Floats:
         if self.decimals is not None:
             np.round(values, self.decimals, out=values)
+            values += 0.0  # -0.0, which a small negative number is rounded to, becomes 0.0
         return np.clip(values, self.low, self.high, out=values)
 
 

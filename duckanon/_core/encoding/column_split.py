@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arrays import Bools, Floats, Ints, is_number, is_text
+from duckanon._core.common.made_labels import rest_label
 from duckanon._core.common.people import people_in
 from duckanon._core.encoding.arrow import indices_of, kind_of, valid_of
 from duckanon._core.encoding.column_codecs import NumberColumn
@@ -20,8 +21,6 @@ from duckanon._core.encoding.parts import ColumnParts, doubles
 from duckanon._core.encoding.special import special_values
 
 FEW_VALUES = 12  # whole numbers of at most as many values are categories
-OTHER = "other"
-"""The name of all texts shared by fewer than k people."""
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ def _categories(name: str, array: pa.Array, people: Ints | None, reading: Readin
 def _merged_categories(
     name: str, array: pa.Array, codes: Ints, values: list[Any], people: Ints | None, reading: Reading
 ) -> ColumnParts:
-    """Call texts shared by fewer than k people 'other'; where these are few, too, give them the commonest value."""
+    """Merge texts shared by fewer than k people (`rest_label`); where these are few, too, give them the commonest."""
     holders = people_in(codes, people, len(values))
     is_rare = reading.is_rare(holders)
     if not is_rare.any():
@@ -133,21 +132,15 @@ def _merged_categories(
     if is_rare.all():
         raise nothing_shared(name, reading.k)
     texts = array.type.value_type if pa.types.is_dictionary(array.type) else array.type
-    target = int(np.argmax(holders))
-    is_kept = OTHER in values and not is_rare[values.index(OTHER)]
-    if is_text(texts) and is_kept:
-        target = values.index(OTHER)
-    elif is_text(texts) and rare_people >= reading.k:
+    target, merged = int(np.argmax(holders)), None
+    if is_text(texts) and rare_people >= reading.k:
+        shared = [value for value, rare in zip(values, is_rare.tolist(), strict=True) if not rare]
+        merged = rest_label(shared)
+        while merged in shared:
+            merged = "{" + merged + "}"
         target = len(values)
-        values = [*values, _unused_name(values)]
-        is_rare = np.append(is_rare, False)
-    return _recoded(name, array, np.where(is_rare[codes], target, codes), values)
-
-
-def _unused_name(values: Sequence[Any]) -> str:
-    """Return the name of merged texts: not one that a few people have, which would be released as theirs."""
-    names = (OTHER, f"{OTHER} values", *(f"{OTHER} values {number}" for number in range(2, len(values) + 3)))
-    return next(name for name in names if name not in values)
+        values = [*values, merged]
+    return replace(_recoded(name, array, np.where(is_rare[codes], target, codes), values), merged=merged)
 
 
 def _recoded(name: str, array: pa.Array, codes: Ints, values: list[Any]) -> ColumnParts:
@@ -210,7 +203,7 @@ def number_parts(name: str, array: pa.Array, people: Ints | None, reading: Readi
     if holders[len(special)] < reading.k:  # NULLs of a few: a regular number takes their place
         to[len(special)] = len(special) + 1
     if people_in((to[codes] == len(special) + 1).astype(np.int64), people, 2)[1] < reading.k:
-        return _without_regular(name, array, to[codes], special, reading.k)
+        return _without_regular(name, array, to[codes], _values_at(special, values, array), reading.k)
     codes = to[codes]
     is_regular = codes == len(special) + 1
     if valid is not None:
@@ -222,14 +215,14 @@ def number_parts(name: str, array: pa.Array, people: Ints | None, reading: Readi
     left = [code for code in range(len(special) + 1) if to[code] == code and holders[code]]
     number = np.full(len(special) + 2, len(left))
     number[left] = np.arange(len(left))
-    known = _typed(special, array.type)
+    known = _values_at(special, values, array)
     outcomes = tuple([*known, None][code] for code in left)
     return ColumnParts(name, array.type, number[codes], outcomes, with_usual_digits(regular, numbers), array)
 
 
-def _without_regular(name: str, array: pa.Array, codes: Ints, special: Floats, k: int) -> ColumnParts:
+def _without_regular(name: str, array: pa.Array, codes: Ints, special: list[Any], k: int) -> ColumnParts:
     """Give the special value that most hold to the few that have another number."""
-    values: list[Any] = [*_typed(special, array.type), None, None]
+    values: list[Any] = [*special, None, None]
     counts = np.bincount(codes, minlength=len(values))
     counts[-1] = 0
     if not counts.any():
@@ -237,6 +230,7 @@ def _without_regular(name: str, array: pa.Array, codes: Ints, special: Floats, k
     return _recoded(name, array, np.where(codes == len(special) + 1, int(np.argmax(counts)), codes), values)
 
 
-def _typed(numbers: Floats, type_: pa.DataType) -> list[Any]:
-    """Return numbers as Python values of a column's type, which dates, having no special values, need not have."""
-    return list(pa.array(numbers).cast(type_, safe=False).to_pylist()) if len(numbers) else []
+def _values_at(numbers: Floats, values: Floats, array: pa.Array) -> list[Any]:
+    """Return the values of a column, of its type, that were taken as these numbers."""
+    firsts = [int(np.argmax(values == number)) for number in numbers.tolist()]
+    return list(array.take(pa.array(firsts, pa.int64())).to_pylist())

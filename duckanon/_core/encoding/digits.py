@@ -24,7 +24,8 @@ _SAMPLE = 1024  # rows looked at first: most columns of many digits turn out the
 def cleaned(array: pa.Array) -> pa.Array:
     """Round floats to the decimals that all of them have up to a computation's rounding, 26.500000000000004 to 26.5.
 
-    Values that differ by such rounding alone are one value where people are counted. All else stays as it is.
+    Values that differ by such rounding alone are one value where people are counted, and so are 0.0 and -0.0. All else
+    stays as it is.
 
     Examples:
         >>> cleaned(pa.array([26.500000000000004, 26.5, 31.25])).to_pylist()
@@ -32,6 +33,9 @@ def cleaned(array: pa.Array) -> pa.Array:
     """
     if not pa.types.is_floating(array.type):
         return array
+    floats = floats_of(array)
+    if (np.signbit(floats) & (floats == 0)).any():
+        array = array_of(floats + floats.dtype.type(0), array.type, valid_of(array))
     floats = floats_of(array.drop_null() if array.null_count else array)
     if not len(floats) or not np.isfinite(floats).all():
         return array

@@ -28,6 +28,7 @@ class ColumnParts:
             for which nothing stands here.
         regular: How regular numbers are rounded, their range and steps; None for categories.
         array: The column itself.
+        merged: What texts that fewer than k people share are called together; None where there are none.
     """
 
     name: str
@@ -36,6 +37,7 @@ class ColumnParts:
     outcomes: tuple[Any, ...]
     regular: NumberColumn | None
     array: pa.Array
+    merged: str | None = None
 
     @property
     def choices(self) -> int:
@@ -84,13 +86,14 @@ def rounded(column: ColumnParts, values: Floats) -> pa.Array:
     if pa.types.is_floating(column.type):
         decimals = column.regular.decimals
         return arrow.array_of(filled if decimals is None else np.round(filled, decimals), column.type, valid)
-    codes = np.rint(filled * 10.0 ** arrow.scale_of(column.type) + arrow.zero_of(column.type))
-    return arrow.array_of(np.clip(codes, *_code_range(column.type)).astype(np.int64), column.type, valid)
+    units = np.rint(filled * 10.0 ** arrow.scale_of(column.type))
+    codes = np.clip(units, *_unit_range(column.type)).astype(np.int64) + arrow.zero_of(column.type)
+    return arrow.array_of(codes, column.type, valid)
 
 
-def _code_range(type_: pa.DataType) -> tuple[float, float]:
-    """Return the least and the largest code of a type, inside of what doubles hold exactly."""
-    if not pa.types.is_integer(type_) or type_.bit_width == 64:
+def _unit_range(type_: pa.DataType) -> tuple[float, float]:
+    """Return the least and the largest number of a type, in units of its last digit, inside of what codes hold."""
+    if not pa.types.is_integer(type_):
         return -(2.0**62), 2.0**62
     bounds = np.iinfo(arrow.storage_of(type_))
-    return float(bounds.min), float(bounds.max)
+    return max(float(bounds.min), -(2.0**62)), min(float(bounds.max), 2.0**62)

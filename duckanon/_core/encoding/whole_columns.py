@@ -18,6 +18,7 @@ from duckanon._core.common.arrays import Floats, Ints, is_number
 from duckanon._core.encoding.column_split import Reading, split_columns, whole
 from duckanon._core.encoding.digits import cleaned
 from duckanon._core.encoding.fit import refuse_nulls
+from duckanon._core.encoding.number_types import NumberTypes, number_type
 from duckanon._core.encoding.parts import ColumnParts, doubles
 from duckanon._core.encoding.special import special_values
 
@@ -80,6 +81,17 @@ class Counted:
         known = np.isfinite(numbers)
         distinct, place = np.unique(numbers[known], return_inverse=True)
         return distinct, np.bincount(place, self.rows[known], len(distinct)).astype(np.int64)
+
+
+def read_counted(counted: Sequence[Counted]) -> tuple[list[Counted], NumberTypes]:
+    """Read the values of columns in the types in which a double tells them apart; return these types, too."""
+    kinds = {one.name: number_type(one.name, one.values) for one in counted}
+    types = NumberTypes({name: kind for name, kind in kinds.items() if kind is not None})
+    columns = [
+        replace(one, values=types.read_column(one.name, one.values), array=types.read_column(one.name, one.array))
+        for one in counted
+    ]
+    return columns, types
 
 
 def decimals_without_noise(values: pa.Array) -> int | None:

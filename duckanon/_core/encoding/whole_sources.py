@@ -14,6 +14,7 @@ from duckanon._core.common.people import NOBODY, person_index, person_numbers
 from duckanon._core.encoding.column_split import whole
 from duckanon._core.encoding.fit import fit
 from duckanon._core.encoding.identifiers import refuse_identifier
+from duckanon._core.encoding.number_types import NumberTypes
 from duckanon._core.encoding.parts import doubles
 from duckanon._core.encoding.sources import opened_source
 from duckanon._core.encoding.table_encoding import Encoding
@@ -27,18 +28,28 @@ class WholeSource(NamedTuple):
     Attributes:
         keys: The column that travels unchanged, with its index; None where there is none.
         people: Whose each row is; None where every row is another person.
+        types: How its numbers were read.
     """
 
     table: pa.Table
     encoding: Encoding
     keys: tuple[int, pa.Table] | None
     people: Ints | None
+    types: NumberTypes
 
 
 def read_whole(
-    source: object, key: str | None, log: Sequence[str] | None, nulls: str, person: str | None = None
+    source: object,
+    key: str | None,
+    log: Sequence[str] | None,
+    nulls: str,
+    person: str | None = None,
+    is_exact: bool = True,
 ) -> WholeSource:
-    """Read a source whole; the column of keys apart, with its index, and that of people, which is not released."""
+    """Read a source whole; the column of keys apart, with its index, and that of people, which is not released.
+
+    Numbers that a double does not tell apart are refused where they must be, to be computed with.
+    """
     table, people = whole_people(source, person)
     keys = None
     if key is not None:
@@ -47,8 +58,10 @@ def read_whole(
             raise ValueError(f"key must be one of cols; got {key}.")
         index = names.index(str(key).lower())
         keys, table = (index, table.select([index])), table.remove_column(index)
+    types = NumberTypes.of(table, is_exact)
+    table = types.read(table)
     encoding, _ = fit(table, log=log, nulls=nulls)
-    return WholeSource(table, encoding, keys, people)
+    return WholeSource(table, encoding, keys, people, types)
 
 
 def whole_people(source: object, person: str | None) -> tuple[pa.Table, Ints | None]:
@@ -74,6 +87,30 @@ def whole_table(source: object, cols: list[str] | None = None) -> pa.Table:
         return source
     with opened_source(source, cols) as opened:
         return pa.Table.from_batches(list(opened.batches(_BATCH_ROWS)), opened.schema)
+
+
+def order_by_values(table: pa.Table) -> pa.Table:
+    """Put rows into an order that depends on nothing but their values, and follows none of them.
+
+    A seed then repeats a release however the rows come: a database or a folder of files gives them in any order.
+    """
+    names = [str(index) for index in range(table.num_columns)]  # Arrow takes names with dots for paths
+    keys = pa.table([_sortable(column) for column in table.columns], names=names)
+    by_value = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in names])
+    return table.take(by_value.take(pa.array(np.random.default_rng(0).permutation(table.num_rows))))
+
+
+def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
+    """Return a column that Arrow sorts by, and in which only equal values are equal: NaN is, -0.0 and 0.0 are not."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _sortable(column.cast(kind.value_type))
+    if pa.types.is_float64(kind) or pa.types.is_float32(kind):
+        bits = pa.int64() if pa.types.is_float64(kind) else pa.int32()
+        return pa.chunked_array([chunk.view(bits) for chunk in column.chunks], bits)
+    if pa.types.is_null(kind) or pa.types.is_nested(kind) or pa.types.is_interval(kind):
+        return pa.array([repr(value) for value in column.to_pylist()])  # which Arrow cannot sort
+    return column
 
 
 def smallest_class(table: pa.Table, people: Ints | None = None) -> int:

@@ -42,14 +42,13 @@ errors of the first two counts."""
 class Search(NamedTuple):
     """Options of the search, as the macro passes them.
 
-    A set is a quasi-identifier in the table if at least the fraction `alpha` of the rows is unique in it, and one in
-    the population if the product of its distinct counts is at least `product_fraction` times the population.
+    A set is a quasi-identifier in the table if at least the fraction `alpha` of the people is unique in it. In a larger
+    population it is one if so large a fraction can be unique in as many values as its distinct counts multiply to.
     """
 
     max_size: int  # of the largest sets
     minimal: bool  # report only the sets that are quasi-identifiers, and none of whose subsets is one
     alpha: float
-    product_fraction: float
     population: float | None  # people; None: the table itself
     person: str | None = None  # the name of the column that identifies people; None: every row is a person
 
@@ -71,9 +70,20 @@ class Search(NamedTuple):
         refuse_too_many_sets(len(names), self.max_size, MOST_SETS)
 
     def qualifies(self, singletons: float, product: float, people_count: float) -> bool:
-        """Tell whether a set is a quasi-identifier, in the table or in the population."""
-        universe = people_count if self.population is None else self.population
-        return singletons >= self.alpha * people_count or product >= self.product_fraction * universe
+        """Tell whether a set is a quasi-identifier, in the table or in the population.
+
+        Where the table holds everybody, the count of its unique people decides, and no bound.
+        """
+        if singletons / people_count >= self.alpha:
+            return True
+        if self.population is None or self.population <= people_count:
+            return False
+        return _max_unique_fraction(product, self.population) >= self.alpha
+
+
+def _max_unique_fraction(distinct: float, population: float) -> float:
+    """Return what the macro `anon.max_unique_fraction` does, to the last digit."""
+    return distinct / (math.e * population) if distinct <= population else math.exp(-population / distinct)
 
 
 def refuse_too_many_sets(columns: int, max_size: int, most: int) -> None:
@@ -202,12 +212,12 @@ def approximate(sampler: SetSampler | None, **options: Any) -> pa.Table:
     for estimate in sorted(estimates.values(), key=lambda estimate: len(estimate.columns)):
         if search.minimal and any(smaller <= set(estimate.columns) for smaller in qualified):
             continue
-        if search.qualifies(estimate.singletons, product(estimate.columns), people_count):
+        singletons, smallest = min(round(estimate.singletons), people_count), 1 if estimate.singletons else None
+        if search.qualifies(singletons, product(estimate.columns), people_count):
             qualified.append(set(estimate.columns))
         elif search.minimal:
             continue
         distinct = min(round(estimate.distinct), row_count)
-        singletons, smallest = min(round(estimate.singletons), people_count), 1 if estimate.singletons else None
         members = None if sampler.has_people else row_count
         errors = estimate.distinct_error, estimate.singletons_error
         sets.append((estimate.columns, distinct, singletons, smallest, members, *errors))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from duckanon._core.common.contracts import TABLE, Between, InvariantUnder, RowPer
 from duckanon._core.common.declare import Parameter, Report
 from duckanon._core.common.parameters import COLS, PERSON, TBL, names_are_not_ours, person_is_no_col
 from duckanon._core.common.rules import ColumnNames, Flag, Number, OneOf, Whole
@@ -45,6 +46,11 @@ ASSESS = Report(
     algorithm="duckanon._measure.assess.glance:assess",
     stage="assess",
     summary="Returns one row per column of a table: the role it should have in a release, and why.",
+    promises=(
+        RowPer("column"),
+        Between(0, 1, "unique_fraction"),
+        InvariantUnder("order", "storage", "columns"),
+    ),
     parameters=(TBL, PERSON.having(meaning="The column that identifies people. NULL: such a column is looked for")),
     body="anon._assessed",
     schema=ASSESS_ROWS,
@@ -55,6 +61,10 @@ QUASI_IDENTIFIERS = Report(
     algorithm="duckanon._measure.assess.column_sets:exact",
     stage="assess",
     summary="Returns every set of up to max_size columns, with its unique rows and whether it is a quasi-identifier.",
+    promises=(
+        Between(0, 1, "unique_fraction", "unique_fraction_bound"),
+        InvariantUnder("order", "storage", "columns"),
+    ),
     parameters=(
         TBL,
         COLS.having(rule=ColumnNames(null=True), meaning="The columns to combine; NULL: all", default=None),
@@ -115,6 +125,10 @@ SPECIAL_UNIQUES = Report(
     algorithm="duckanon._measure.assess.special_uniques:special_uniques",
     stage="risk",
     summary="Returns every row that some columns make unique, with its SUDA score, DIS score and each column's share.",
+    promises=(
+        Between(0, 1, "dis_score"),
+        InvariantUnder(*TABLE, "types"),
+    ),
     parameters=(
         *_SEARCH,
         Parameter(
@@ -136,6 +150,10 @@ SPECIAL_UNIQUE_COLUMNS = Report(
     algorithm="duckanon._measure.assess.special_uniques:special_unique_columns",
     stage="risk",
     summary="Returns what each column contributes to the rows that few columns make unique (SUDA).",
+    promises=(
+        Between(0, 1, "contribution"),
+        InvariantUnder(*TABLE, "types"),
+    ),
     parameters=(*_SEARCH, *_WHOSE),
     checks=(names_are_not_ours, person_is_no_col),
     body="anon._special_columns",

@@ -20,7 +20,7 @@ of entry are forgiven."""
 _FEWEST_PAIRS = 20
 _FEWEST_VALUES = 20
 _LARGEST_GROUP = 300  # rows of one value on average, above which a column is no key of a person or a household
-_SMALL_GROUP = 12
+SMALL_GROUP = 12
 """Rows of a household on average, at most; a code of more is one of places unless much follows from it."""
 _APART, _CLOSE = 4, 6
 """Years: ages of a household's members differ by more than the first in half of the pairs, those of a person's rows by
@@ -186,7 +186,7 @@ def _sexes(profiles: Iterable[Profile]) -> list[Profile]:
 def is_large_group(key: Key, own: Groups) -> bool:
     """Tell whether a code has groups too large for households, as places have."""
     rows = key.profile.known / max(key.profile.distinct, 1)
-    return rows > _SMALL_GROUP and len(key.constant) < 4 and not own.is_in_blocks
+    return rows > SMALL_GROUP and len(key.constant) < 4 and not own.is_in_blocks
 
 
 def repeats(profile: Profile, key: Profile, own: Groups) -> bool:

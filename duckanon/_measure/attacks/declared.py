@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from duckanon._core.common.contracts import TABLE, Between, InvariantUnder, OneRow, RowPer
 from duckanon._core.common.declare import Options, Parameter, Report
 from duckanon._core.common.parameters import CATEGORIES, LOG, SEED, SPECIAL, TBL
 from duckanon._core.common.rules import ColumnName, ColumnNames, MapOf, Number, OneOf, Whole
@@ -40,6 +41,11 @@ MATCHING_ATTACK = Report(
     algorithm="duckanon._measure.privacy_measures:matching_attack",
     stage="measure",
     summary="How many records are found again by their nearest released row, and whether an attacker can tell which.",
+    promises=(
+        OneRow(),
+        Between(0, 1, "matched", "expected", "distance_auc"),
+        InvariantUnder(*TABLE),
+    ),
     parameters=(
         *PAIR,
         COLS.having(meaning="The columns that the attacker knows"),
@@ -70,6 +76,11 @@ LINKAGE_RISK = comparison(
     name="linkage_risk",
     algorithm="duckanon._measure.privacy_measures:linkage_risk",
     summary="How much better secret columns are predicted from a release for its own people than for others.",
+    promises=(
+        RowPer("column of secret_cols"),
+        Between(0, 1, "success", "naive_success", "control_success"),
+        InvariantUnder("storage", "others"),
+    ),
     parameters=(
         Parameter("known_cols", ColumnNames(), "The columns that the attacker knows"),
         Parameter(
@@ -97,6 +108,10 @@ SINGLING_OUT_RISK = comparison(
     name="singling_out_risk",
     algorithm="duckanon._measure.privacy_measures:singling_out_risk",
     summary="The share of predicates made from a release that single out one original record, against a control group.",
+    promises=(
+        Between(0, 1, "success", "naive_success", "control_success"),
+        InvariantUnder("storage", "others"),
+    ),
     parameters=(
         COLS.having(meaning="The columns to make predicates of"),
         CONTROL.having(meaning=f"{CONTROL.meaning}; NULL: random predicates are the baseline"),
@@ -114,6 +129,10 @@ MEMBERSHIP_AUDIT = Report(
     algorithm="duckanon._measure.attacks.audit:membership_audit",
     stage="measure",
     summary="How well an attacker tells releases with an isolated person from releases without, by a method.",
+    promises=(
+        Between(0, 1, "win_rate", "worst_rate"),
+        InvariantUnder("storage", "others"),
+    ),
     parameters=(
         TBL,
         COLS.having(meaning="The columns to release and to measure distances by"),

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from duckanon._core.common.arrays import Floats, is_text, is_time
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
-from duckanon._core.common.sets import NULL, QUOTED_MARKS, QUOTED_VALUES
+from duckanon._core.common.made_labels import EVERYTHING, MARKED, NULL, OTHER, QUOTED_MARKS, QUOTED_VALUES
 from duckanon._core.encoding.arrow import array_of
 from duckanon._core.encoding.pairs import CategoryPair, kind_of, numbers_of, pair, plain, step_of
 from duckanon._core.privacy.cells import MISSING, CellColumn, value_column
@@ -202,13 +202,15 @@ def _set_labels(lists: pa.Array) -> pa.Array:
     lengths = pc.fill_null(pc.list_value_length(lists), 0).to_numpy(zero_copy_only=False).astype(np.int64)
     values = lists.flatten().cast(pa.string())
     ends = np.concatenate([[0], np.cumsum(lengths)])
-    # Values that would be read as something else stand in quotation marks (`common.sets`).
+    # Values that would be read as something else stand in quotation marks (`common.made_labels`).
     in_marks = pc.binary_join_element_wise('"', pc.replace_substring(values, '"', '""'), '"', "")
-    is_quoted = pc.or_(pc.match_substring_regex(values, QUOTED_MARKS), pc.is_in(values, pa.array(QUOTED_VALUES)))
-    members = pc.if_else(is_quoted, in_marks, values).fill_null(NULL)
-    named = pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), members)
+    is_hard = pc.or_(pc.match_substring_regex(values, QUOTED_MARKS), pc.is_in(values, pa.array(QUOTED_VALUES)))
+    is_hard = pc.or_(is_hard, pc.ends_with(values, EVERYTHING))
+    is_marked = pc.match_substring_regex(values, f"^({MARKED}|{{{OTHER}}})$")  # {other} is no value
+    members = pc.if_else(is_marked, pc.utf8_slice_codeunits(values, 1, -1), pc.if_else(is_hard, in_marks, values))
+    named = pa.LargeListArray.from_arrays(pa.array(ends, pa.int64()), members.fill_null(NULL))
     sets = pc.binary_join_element_wise("{", pc.binary_join(named, ", "), "}", "")
     alone = values.take(pa.array(ends[:-1], mask=lengths != 1))
-    is_label = pc.fill_null(pc.or_(pc.starts_with(alone, "{"), pc.equal(alone, "*")), False)
-    labels = pc.if_else(pc.and_not(pa.array(lengths == 1), is_label), alone, sets)
+    is_like = pc.or_(pc.starts_with(alone, "{"), pc.ends_with(alone, EVERYTHING)).fill_null(False)
+    labels = pc.if_else(pc.and_not(pa.array(lengths == 1), is_like), alone, sets)
     return pc.if_else(lists.is_null(), pa.scalar(None, pa.string()), labels)

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from duckanon._core.common.arrays import Floats
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
-from duckanon._core.common.sets import set_members
+from duckanon._core.common.made_labels import EVERYTHING, OTHER, is_like_label, set_members, value_label
 from duckanon._core.common.values import numbers
 from duckanon._core.encoding.pairs import kind_of, plain
 from duckanon._measure.coarse.label_bounds import held_ends, number_of
@@ -39,7 +39,8 @@ def label_meanings(original: pa.Table, released: pa.Table, hierarchies: Hierarch
 
     A released column holds labels where it is text and the original has numbers, dates or booleans, or where it has
     texts that the original has not and that look like labels: ``*``, ``other``, ``{a, b}``, ``021**``, a label of a
-    hierarchy, NULL, or nothing but prefixes of values. A ValueError refuses a label that is not understood.
+    hierarchy, NULL, or nothing but prefixes of values. A text that the original has, too, is that value unless the
+    release shows that it is made up (`_made_up`). A ValueError refuses a label that is not understood.
     """
     leaves: dict[str, dict[str, list[tuple[str, int]]]] = defaultdict(lambda: defaultdict(list))
     for row in hierarchies or ():
@@ -61,18 +62,20 @@ def _column_meanings(
     tree = {label: [leaf for leaf, _ in below] for label, below in leaves.items()}
     if is_text(original.type):
         values = pc.unique(plain(original))
-        unseen = shown.filter(pc.invert(pc.is_in(shown, value_set=values)))
+        made_up = _made_up(original, released)
+        is_label = pc.or_(pc.invert(pc.is_in(shown, value_set=values)), pc.is_in(shown, pa.array(made_up, shown.type)))
+        unseen = shown.filter(is_label)
         ancestors = [label for label, below in leaves.items() if any(level for _, level in below)]
         if not _looks_like_labels(unseen, values, ancestors):
             return {}
-        return _of_texts(name, dict.fromkeys(_texts(values)), shown, tree, has_null=values.null_count > 0)
+        return _of_texts(name, dict.fromkeys(_texts(values)), shown, tree, made_up, has_null=values.null_count > 0)
     if pa.types.is_boolean(original.type):
         values = pc.unique(original)
         return _of_texts(name, dict.fromkeys(_texts(values)), shown, tree, has_null=values.null_count > 0)
     kind = kind_of(original.type)
     if kind not in ("number", "time"):
         return {}
-    if kind == "number" and pc.any(pc.or_(pc.equal(shown, "other"), pc.match_substring_regex(shown, _CODE))).as_py():
+    if kind == "number" and pc.any(pc.or_(pc.equal(shown, OTHER), pc.match_substring_regex(shown, _CODE))).as_py():
         values = pc.unique(original)
         places, _, _ = numbers(name, values)
         texts = dict(zip(_texts(values), places.tolist(), strict=True))
@@ -81,6 +84,29 @@ def _column_meanings(
         original = pc.local_timestamp(original)  # labels tell the time of the session's zone
     places, _, _ = numbers(name, original)
     return _of_numbers(name, np.unique(places), shown, tree, kind == "time", has_null=original.null_count > 0)
+
+
+def _made_up(original: pa.ChunkedArray, released: pa.ChunkedArray) -> list[str]:
+    """Return the labels that a value of the original is written like, too, and that are not this value.
+
+    Another label names the value, or more rows have it than have the value and merged values are called otherwise,
+    ``{other}``. ``anon._read_labels`` reads them so, too.
+    """
+    held, shown = (_rows_of_labels(column) for column in (original, released))
+    named = {member for label in shown if label.startswith("{") for member in set_members(label)}
+    return [
+        label
+        for label in shown.keys() & held.keys()
+        if label in named or (shown[label] > held[label] and "{" + label + "}" not in shown)
+    ]
+
+
+def _rows_of_labels(column: pa.ChunkedArray) -> dict[str, int]:
+    """Count the rows of texts that could be read as a label."""
+    texts = plain(column).drop_null()
+    is_like = pc.or_(pc.starts_with(texts, "{"), pc.or_(pc.ends_with(texts, EVERYTHING), pc.equal(texts, OTHER)))
+    counted = pc.value_counts(texts.filter(is_like))
+    return dict(zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True))
 
 
 def _looks_like_labels(unseen: pa.Array, values: pa.Array, ancestors: Sequence[str]) -> bool:
@@ -106,7 +132,7 @@ def _of_numbers(
     unit = _unit(places, is_date)
     meanings: dict[str | None, Meaning] = {}
     for label in shown.to_pylist():
-        if label == "*" or (label is None and not has_null):
+        if label == EVERYTHING or (label is None and not has_null):
             meanings[label] = _EVERYTHING
         elif label is None:
             meanings[label] = Meaning("listed", values=[_NULL])
@@ -138,19 +164,26 @@ def _of_texts(
     values: Mapping[str, float | None],
     shown: pa.Array,
     tree: Mapping[str, Sequence[str]],
+    made_up: Sequence[str] = (),
     *,
     has_null: bool,
 ) -> Meanings:
     """Read labels of texts, or of numbers as texts, which have their places on the number line."""
-    labels = shown.to_pylist()
+    texts = {
+        label if label is None or label not in values or label in made_up else value_label(label): label
+        for label in shown.to_pylist()
+    }  # values that look like labels in quotation marks
+    labels = list(texts)
     null_shown = any(label is None or _names_null(label) for label in labels)
-    asked = [label for label in labels if label is not None and label != "*"]
+    asked = [label for label in labels if label is not None and label != EVERYTHING]
     held: dict[str, list[str]] = {}
     for label in asked:
-        members = dict.fromkeys([label, *tree.get(label, ()), *set_members(label)])
-        held[label] = [member for member in members if member in values]
+        own = [] if is_like_label(label) else [label]
+        listed_values = set_members(label) if label.startswith("{") else []
+        members = dict.fromkeys([*own, *tree.get(texts[label] or label, ()), *listed_values])
+        held[label] = [member for member in members if member is not None and member in values]
     named = {value for members in held.values() for value in members}
-    for label, prefixed in _prefixed([label for label in asked if not held[label] and label != "other"], values):
+    for label, prefixed in _prefixed([label for label in asked if not held[label] and label != OTHER], values):
         held[label] = prefixed
     for label in asked:
         if _REST.fullmatch(label):  # rare values, which no set of the column names (anon.recode)
@@ -158,11 +191,12 @@ def _of_texts(
     covered = {value for members in held.values() for value in members}
     meanings: dict[str | None, Meaning] = {}
     for label in labels:
-        if label == "*" or (label is None and not has_null):
-            meanings[label] = _EVERYTHING
+        text = texts[label]
+        if label == EVERYTHING or (label is None and not has_null):
+            meanings[text] = _EVERYTHING
             continue
         own = [] if label is None else held[label]
-        if label == "other":
+        if label == OTHER:
             own = [*own, *(value for value in values if value not in covered)]
         elif label is not None and not own:
             raise _not_understood(name)
@@ -170,9 +204,9 @@ def _of_texts(
         if has_null and (label is None or _names_null(label) or (not null_shown and _is_rest(label))):
             listed.append(_NULL)
         if not listed:
-            meanings[label] = Meaning("nothing")
-        elif len(listed) > 1 or listed[0][0] != label or label is None:
-            meanings[label] = Meaning("listed", values=listed)
+            meanings[text] = Meaning("nothing")
+        elif len(listed) > 1 or listed[0][0] != text or label is None:
+            meanings[text] = Meaning("listed", values=listed)
     return meanings
 
 
@@ -182,7 +216,7 @@ def _names_null(label: str) -> bool:
 
 def _is_rest(label: str) -> bool:
     """Tell labels that hold NULL where no label names it."""
-    return label == "other" or _REST.fullmatch(label) is not None
+    return label == OTHER or _REST.fullmatch(label) is not None
 
 
 def _prefixed(labels: Sequence[str], values: Mapping[str, float | None]) -> list[tuple[str, list[str]]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from duckanon._core.common.contracts import TABLE, Between, InvariantUnder
 from duckanon._core.common.declare import Options, Parameter, Report
 from duckanon._core.common.parameters import COLS, PERSON, TBL, names_are_not_ours, person_is_no_col
 from duckanon._core.common.rules import ColumnNames, ListOf, Number, OneOf
@@ -27,6 +28,10 @@ POPULATION_UNIQUES = Report(
     algorithm="duckanon._measure.risk.uniques:population_uniques",
     stage="risk",
     summary="Estimates by six methods, from a sample, how many people of the population are unique in the columns.",
+    promises=(
+        Between(0, 1, "fraction"),
+        InvariantUnder(*TABLE, "types"),
+    ),
     parameters=(
         TBL,
         COLS.having(meaning="The columns that somebody may know"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from duckanon._core.common.contracts import TABLE, Between, InvariantUnder
 from duckanon._core.common.declare import Options, Parameter, Report
 from duckanon._core.common.parameters import CATEGORIES, LOG, PERSON, SEED, SPECIAL, order_is_a_col, person_is_no_col
 from duckanon._core.common.rules import ColumnName, Flag, OneOf, Whole
@@ -44,6 +45,7 @@ UTILITY = comparison(
     name="utility",
     algorithm="duckanon._measure.utility.utility_measures:utility",
     summary="How far means, variances, correlations and distributions of a release are from the original's.",
+    promises=(InvariantUnder(*TABLE),),
     parameters=(
         COLS,
         HIERARCHIES,
@@ -63,6 +65,10 @@ KERNEL_UTILITY = comparison(
     name="kernel_utility",
     algorithm="duckanon._measure.utility.kernel_measures:kernel_utility",
     summary="Compares a release with the original along kernel principal components, for structure that is not linear.",
+    promises=(
+        Between(0, 1, "ks", "p_value", "reference_ks", "reference_p_value"),
+        InvariantUnder("storage", "others"),
+    ),
     parameters=(COLS, _DEGREE, _COMPONENTS, _STANDARDIZE, _KERNEL, REFERENCE, _POINTS, HIERARCHIES, coding(), SEED),
     schema=[
         ("component", pa.int64()),
@@ -76,6 +82,7 @@ KERNEL_COMPONENTS = comparison(
     algorithm="duckanon._measure.utility.kernel_measures:kernel_components",
     summary="Original and released records along kernel principal components, for a plot of structure that is not "
     "linear.",
+    promises=(InvariantUnder("storage", "others"),),
     parameters=(
         COLS,
         _DEGREE,
@@ -94,6 +101,7 @@ CLASSIFIER_UTILITY = comparison(
     name="classifier_utility",
     algorithm="duckanon._measure.utility.classifier_measures:classifier_utility",
     summary="What models trained on a release predict for originals, against models trained on originals.",
+    promises=(InvariantUnder("storage", "others"),),
     parameters=(
         COLS.having(meaning="The columns to predict from"),
         Parameter("target", ColumnName(), "The column to predict: a category or a number"),
@@ -119,6 +127,10 @@ DETECTABILITY = comparison(
     name="detectability",
     algorithm="duckanon._measure.utility.classifier_measures:detectability",
     summary="How well boosted trees tell released rows from those of people.",
+    promises=(
+        Between(0, 1, "auc"),
+        InvariantUnder("storage", "others"),
+    ),
     parameters=(
         COLS,
         HOLDOUT.having(
@@ -138,6 +150,10 @@ CONTRADICTIONS = Report(
     algorithm="duckanon._measure.utility.contradictions:contradictions",
     stage="measure",
     summary="Counts the released rows that break a rule which all rows of the original keep, rule by rule.",
+    promises=(
+        Between(0, 1, "broken_fraction"),
+        InvariantUnder(*TABLE),
+    ),
     parameters=(
         *PAIR,
         COLS.having(meaning="The columns between which rules are looked for"),

@@ -26,10 +26,10 @@ def additive_noise(
 ) -> pa.RecordBatchReader:
     """Add noise to every record and correct mean and covariance for it: see `with_noise`."""
     random = generator(seed)
-    table, encoding, keys, _ = read_whole(source, key, log, nulls)
+    table, encoding, keys, _, types = read_whole(source, key, log, nulls)
     refuse_identifiers(table)
     noisy = with_noise(encoding.matrix(table), random, noise_fraction, correlated)
-    return reader_of(shuffled(encoding.table(noisy), keys, random))
+    return reader_of(types.write(shuffled(encoding.table(noisy), keys, random)))
 
 
 def with_noise(

@@ -25,12 +25,12 @@ from duckanon._methods.releasable.safe_numbers import NOTICEABLE, TOO_MUCH, too_
 def data_shuffle(source: object, *, nulls: str, seed: int | None) -> pa.RecordBatchReader:
     """Rearrange every column to the ranks of normal data with the same rank correlations: `copulas.data_shuffle`."""
     random = generator(seed)
-    table, encoding, _, _ = read_whole(source, None, [], nulls)
+    table, encoding, _, _, types = read_whole(source, None, [], nulls, is_exact=False)
     refuse_identifiers(table)
     columns = copula_columns(encoding, encoding.matrix(table))
     rows_of_columns = copulas.data_shuffle([column.codes for column in columns], random)
     rearranged = [column.take(pa.array(rows)) for column, rows in zip(table.columns, rows_of_columns, strict=True)]
-    return reader_of(pa.table(rearranged, schema=table.schema))
+    return reader_of(types.write(pa.table(rearranged, schema=table.schema)))
 
 
 def copula_synthesize(
@@ -41,7 +41,7 @@ def copula_synthesize(
     See `copulas.copula_levels` and `marginals.of_numbers`.
     """
     random = generator(seed)
-    table, encoding, _, people = read_whole(source, None, None, nulls, person)
+    table, encoding, _, people, types = read_whole(source, None, None, nulls, person)
     refuse_too_few(k, table.num_rows, people)
     columns = copula_columns(encoding, encoding.matrix(table))
     drawn_rows = table.num_rows if rows is None else rows
@@ -52,7 +52,7 @@ def copula_synthesize(
     ]
     released = pa.table(arrays, schema=table.schema)
     marginals.refuse_rare(table, released, people, [k] * table.num_columns)
-    return reader_of(released)
+    return reader_of(types.write(released))
 
 
 @dataclass(frozen=True)

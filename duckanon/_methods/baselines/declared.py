@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from duckanon._core.common.contracts import (
+    DrawsRows,
+    InvariantUnder,
+    KeepsRows,
+    KeepsTypes,
+    OnlyColumns,
+    SameDistribution,
+    SharedValues,
+)
 from duckanon._core.common.declare import Parameter, Release
 from duckanon._core.common.parameters import (
     COLS,
@@ -22,6 +31,13 @@ SWAP = Release(
     algorithm="duckanon._methods.baselines.swap:swap",
     stage="release",
     summary="Permutes each column independently: keeps every distribution, and no relation between columns.",
+    promises=(
+        SameDistribution("cols"),
+        KeepsRows(),
+        OnlyColumns("cols"),
+        KeepsTypes("cols"),
+        InvariantUnder("order", "storage", "others"),
+    ),
     parameters=(TBL, COLS.having(meaning="The columns to permute; unique values are released as they are"), SEED),
 )
 
@@ -31,6 +47,12 @@ ADDITIVE_NOISE = Release(
     stage="release",
     summary="Adds noise with the table's own covariance: keeps means and covariances, and protects nobody; for "
     "comparison.",
+    promises=(
+        KeepsRows(),
+        OnlyColumns("cols"),
+        KeepsTypes("cols"),
+        InvariantUnder("order", "storage", "others"),
+    ),
     parameters=(
         TBL,
         COLS.having(meaning="The columns to release"),
@@ -56,6 +78,13 @@ DATA_SHUFFLE = Release(
     stage="release",
     summary="Rearranges every column to the ranks of a normal sample: keeps distributions exactly and rank "
     "correlations nearly.",
+    promises=(
+        SameDistribution("cols"),
+        KeepsRows(),
+        OnlyColumns("cols"),
+        KeepsTypes("cols"),
+        InvariantUnder("order", "storage", "others"),
+    ),
     parameters=(
         TBL,
         COLS.having(meaning="The columns to rearrange; unique values are released as they are"),
@@ -71,6 +100,13 @@ COPULA_SYNTHESIZE = Release(
     stage="release",
     summary="Draws new records with the table's rank correlations and distributions, and no value shared by fewer "
     "than k people.",
+    promises=(
+        SharedValues(),
+        DrawsRows(),
+        OnlyColumns("cols"),
+        KeepsTypes("cols"),
+        InvariantUnder("order", "storage", "others"),
+    ),
     parameters=(
         TBL,
         COLS.having(meaning="The columns to release"),

@@ -5,6 +5,18 @@ from __future__ import annotations
 import pyarrow as pa
 
 from duckanon._core.common import parameters as shared
+from duckanon._core.common.contracts import (
+    TABLE,
+    AtLeastKPeople,
+    EqualsDefinition,
+    InvariantUnder,
+    KeepsRows,
+    KeepsTypes,
+    KeepsValues,
+    OneRow,
+    OnlyColumns,
+    TrueIntervals,
+)
 from duckanon._core.common.declare import Options, Parameter, Release, Report, Scalar
 from duckanon._core.common.rules import Flag, ListOf, MapOf, Number, OneOf, Whole, fault_of
 
@@ -65,6 +77,15 @@ BOXES = Release(
     stage="release",
     summary="Generalizes numbers and dates to intervals shared by at least k records, shaped for the statistics that "
     "matter.",
+    promises=(
+        AtLeastKPeople("column box"),
+        OnlyColumns("cols", "keep", "by", "column box"),
+        KeepsTypes("keep", "by"),
+        KeepsValues("keep", "by"),
+        KeepsRows(),
+        TrueIntervals(),
+        InvariantUnder(*TABLE),
+    ),
     parameters=(
         shared.TBL,
         shared.COLS.having(meaning="The columns of numbers and dates that become intervals, `STRUCT(lo, hi)`"),
@@ -118,6 +139,10 @@ OPTIMAL_UNCERTAINTY = Report(
     algorithm="duckanon._methods.boxes.boxed_table:optimal_uncertainty",
     stage="release",
     summary="Reports how uncertain statistics become through boxes of k records, and how uncertain at best.",
+    promises=(
+        OneRow(),
+        InvariantUnder(*TABLE),
+    ),
     parameters=(
         shared.TBL,
         shared.COLS.having(meaning="The columns of numbers and dates"),
@@ -148,6 +173,7 @@ BOX_HALFWIDTHS = Scalar(
     algorithm="duckanon._methods.boxes.boxed_table:box_halfwidths",
     stage="release",
     summary="Returns the best half-widths of a box around a point, from sensitivities, density, k and diversity.",
+    promises=(EqualsDefinition(),),
     parameters=(
         Parameter(
             "sensitivities",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from duckanon._core.common.contracts import InvariantUnder
 from duckanon._core.common.declare import Options, Parameter, Release
 from duckanon._core.common.parameters import PERSON, TBL
 from duckanon._core.common.rules import ColumnNames, Flag, ListOf, MapOf, Number, TableName, Text, Whole
@@ -56,6 +57,7 @@ DP_TABLE = Release(
     algorithm="duckanon._methods.dp.dp_table:dp_table",
     stage="release",
     summary="Returns counts, sums, means and quantiles by group with the noise of differential privacy.",
+    promises=(InvariantUnder(),),
     parameters=(
         TBL,
         Parameter("by", ColumnNames(empty=True), "The columns that make the groups; `[]`: one group of all rows"),

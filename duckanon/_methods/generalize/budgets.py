@@ -23,8 +23,6 @@ def distinct_budget(population: float, k: int, beta: float) -> float:
         >>> round(distinct_budget(3e8, 100, 0.1))
         2443425
     """
-    if k == 1:
-        return population
     x = -math.log(beta) / (k - 1)
     return population / (k - 1) * (1 + x - math.sqrt(x * x + 2 * x))
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from duckanon._core.common import labels
 from duckanon._core.common.arrays import Floats, Ints, run_starts
-from duckanon._methods.generalize.hierarchies import ROOT
+from duckanon._core.common.made_labels import EVERYTHING
 from duckanon._methods.generalize.hierarchy_trees import tree_of
 from duckanon._methods.generalize.leaves import DayLeaves
 from duckanon._methods.generalize.methods import Bucket, Coarsening
@@ -51,7 +51,7 @@ class Calendar(Coarsening):
         group_of_leaf, inner, days = self._known_groups(groups), self.column.inner, self.column.days
         starts = run_starts(group_of_leaf)
         if len(starts) == 1 and inner[0] != inner[-1]:
-            yield Bucket("time", None, None, ROOT)
+            yield Bucket("time", None, None, EVERYTHING)
             return
         firsts, lasts = inner[starts], inner[np.append(starts[1:], self.column.size) - 1]
         begins, ends = labels.periods(firsts, labels.CALENDAR[0])
@@ -65,7 +65,7 @@ class Calendar(Coarsening):
             is_open = is_open[~is_found]
         is_first_open, is_last_open = (len(starts) > 1 or days[end] != inner[end] for end in (0, -1))
         if len(starts) == 1 and is_first_open and is_last_open:
-            names = [ROOT]
+            names = [EVERYTHING]
         else:
             names[0] = "<=" + names[0] if is_first_open else names[0]
             names[-1] = ">=" + names[-1] if is_last_open else names[-1]

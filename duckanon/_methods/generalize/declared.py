@@ -8,6 +8,17 @@ from typing import Any
 import pyarrow as pa
 
 from duckanon._core.common import parameters as shared
+from duckanon._core.common.contracts import (
+    TABLE,
+    AtLeastKPeople,
+    BucketsOfKRows,
+    InvariantUnder,
+    KeepsRows,
+    KeepsTypes,
+    KeepsValues,
+    OnlyColumns,
+    TrueLabels,
+)
 from duckanon._core.common.declare import ColumnReport, Options, Parameter, Release, Report
 from duckanon._core.common.rules import ColumnName, MapOf, Number, OneOf, TableName, Whole
 
@@ -107,6 +118,15 @@ GENERALIZE = Release(
     name="generalize",
     stage="generalize",
     summary="Generalizes columns, the same way for all rows, until every class has at least k people.",
+    promises=(
+        AtLeastKPeople("cols"),
+        OnlyColumns("cols", "keep"),
+        KeepsTypes("keep"),
+        KeepsValues("keep"),
+        KeepsRows("max_suppressed_fraction"),
+        TrueLabels(),
+        InvariantUnder(*TABLE),
+    ),
     parameters=(*_ASKED, shared.KEPT, shared.PERSON, _SPREAD),
     checks=(*_CHECKS, shared.keep_is_no_col),
     body="anon._generalized",
@@ -117,6 +137,7 @@ PLAN = Report(
     algorithm="duckanon._methods.generalize.plans:plan",
     stage="generalize",
     summary="Returns how each column is to be generalized so that every class has at least k people: a row per bucket.",
+    promises=(InvariantUnder(*TABLE),),
     parameters=(*_ASKED, shared.PERSON, _SPREAD),
     checks=_CHECKS,
     body="anon._planned",
@@ -149,6 +170,10 @@ QUANTILE_PARTITION = ColumnReport(
     algorithm="duckanon._methods.generalize.partition.column_partitions:quantile",
     stage="generalize",
     summary="Splits one column into buckets of equal size, equal values together: the quantile transformation.",
+    promises=(
+        BucketsOfKRows(),
+        InvariantUnder(*TABLE, "types"),
+    ),
     parameters=(
         shared.TBL,
         _COL,
@@ -169,6 +194,10 @@ OPTIMAL_PARTITION = ColumnReport(
     algorithm="duckanon._methods.generalize.partition.column_partitions:optimal",
     stage="generalize",
     summary="Splits one column into buckets of at least k rows at the least possible cost.",
+    promises=(
+        BucketsOfKRows(),
+        InvariantUnder(*TABLE, "types"),
+    ),
     parameters=(
         shared.TBL,
         _COL,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypedDict
 
-ROOT = "*"  # the label of suppressed values
+from duckanon._core.common.made_labels import EVERYTHING
 
 
 class HierarchyTable:
@@ -16,11 +16,13 @@ class HierarchyTable:
 
     def __init__(self, name: str, rows: Iterable[tuple[str, int, str]]) -> None:
         paths: dict[str, dict[int, str]] = {}
-        for leaf, level, label in rows:
-            paths.setdefault(leaf, {})[level] = label
+        several = {leaf for leaf, level, label in rows if paths.setdefault(leaf, {}).setdefault(level, label) != label}
+        if several:
+            must = f'the hierarchy of column "{name}" must give each value one label of each level'
+            raise ValueError(f"{must}; got {len(several)} with several.")
         levels = max((max(path) for path in paths.values()), default=0)
         tops = {path.get(levels) for path in paths.values()}
-        self.root = next(iter(tops)) or ROOT if len(tops) == 1 else ROOT
+        self.root = next(iter(tops)) or EVERYTHING if len(tops) == 1 else EVERYTHING
         self.height = levels + (len(tops) != 1) + (levels == 0)
         self._paths = {leaf: self._filled(leaf, path) for leaf, path in paths.items()}
         self._refuse_two_parents(name)

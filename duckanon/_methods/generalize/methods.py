@@ -16,7 +16,6 @@ top        anything: the frequent values are kept, all others become one
 
 from __future__ import annotations
 
-import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -27,12 +26,11 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arrays import Bools, Ints
-from duckanon._methods.generalize.hierarchies import ROOT, HierarchyTable
+from duckanon._core.common.made_labels import EVERYTHING, rest_label, value_label
+from duckanon._methods.generalize.hierarchies import HierarchyTable
 from duckanon._methods.generalize.hierarchy_trees import leaf_shares, prefix_tree, tree_of
 from duckanon._methods.generalize.leaves import Leaves, TextLeaves, codes_among
 from duckanon._methods.generalize.recoding.column_moves import ColumnRecoding, Flat, Structure
-
-OTHER = "other"  # the label of values that were not frequent enough to be kept
 
 
 class Bucket(NamedTuple):
@@ -55,7 +53,7 @@ class Coarsening(ABC):
 
     column: Leaves
     method: ClassVar[str]
-    root_label = ROOT  # the label of suppressed values; it does not even say whether they are NULL
+    root_label = EVERYTHING  # the label of suppressed values; it does not even say whether they are NULL
 
     @property
     @abstractmethod
@@ -73,7 +71,7 @@ class Coarsening(ABC):
         """
         says_nothing = self.column.has_null and len(np.unique(groups.group_of_leaf)) == 1
         known = self._known_buckets(groups)
-        plan_rows = [bucket._replace(label=ROOT) if says_nothing else bucket for bucket in known]
+        plan_rows = [bucket._replace(label=EVERYTHING) if says_nothing else bucket for bucket in known]
         if not any(bucket.covers == "rest" for bucket in plan_rows):
             plan_rows.append(Bucket("rest", None, None, self.root_label))
         rest_label = next(bucket.label for bucket in plan_rows if bucket.covers == "rest")
@@ -139,7 +137,9 @@ class Prefixes(Coarsening):
         for group, first, last in _ends_of_groups(self._known_groups(groups)):
             if group != groups.rest:
                 prefix = _shared_prefix(self.column.texts[first], self.column.texts[last])  # the texts are sorted
-                yield Bucket("prefix", prefix, None, prefix + "*" * (length - len(prefix)) if prefix else ROOT)
+                stars = EVERYTHING * (length - len(prefix))
+                label = prefix + stars if stars else value_label(prefix)
+                yield Bucket("prefix", prefix, None, label if prefix else EVERYTHING)
 
     def _length(self) -> int:
         """Return the length that k people's codes have at least: nobody's alone makes all labels longer."""
@@ -167,7 +167,7 @@ class Hierarchy(Coarsening):
         levels = [np.array([path[level] for path in paths]) for level in range(self.hierarchy.height)]
         tree, _, _ = tree_of(levels)
         losses = leaf_shares(tree, self._distinct_values)
-        if self.root_label != ROOT:  # it says that a value is not NULL, and one that the hierarchy knows
+        if self.root_label != EVERYTHING:  # it says that a value is not NULL, and one that the hierarchy knows
             known = sum(text in self.hierarchy.leaves for text in self.column.texts)
             losses[-1] = max(known - 1, 0) / max(self._distinct_values - 1, 1)
         return replace(tree, losses=losses)
@@ -181,7 +181,7 @@ class Hierarchy(Coarsening):
         for group, texts in texts_of_group.items():
             if group != groups.rest:
                 level, label = self._shared_node(texts)
-                label_of_group[group] = label_of_node[level, label] = label
+                label_of_group[group] = label_of_node[level, label] = label if level else value_label(label)
         for text in dict.fromkeys([*self.column.texts, *self.hierarchy.leaves]):
             is_known = text in self.hierarchy.leaves
             if text in group_of_text:
@@ -208,18 +208,13 @@ class Top(Coarsening):
     """Values without any order: some stay as they are, all others become one."""
 
     column: TextLeaves
-    k: int  # people who make a value one that may stay
+    k: int  # people who share a value that may be named
     method = "top"
 
     @cached_property
     def structure(self) -> Structure:
-        """The values; the others cannot be called so where k people's value is called so itself."""
-        return Flat(self.column.size, says_others=self._says_others)
-
-    @cached_property
-    def _says_others(self) -> bool:
-        pairs = zip(self.column.texts, self.column.people.tolist(), strict=False)
-        return not any(text == OTHER and held >= self.k for text, held in pairs)
+        """The values."""
+        return Flat(self.column.size)
 
     def _known_buckets(self, groups: ColumnRecoding) -> Iterable[Bucket]:
         is_kept = self._known_groups(groups) != groups.rest
@@ -228,11 +223,10 @@ class Top(Coarsening):
             is_kept = np.ones_like(is_kept)  # the only one of the others that is left is itself
         kept = [text for text, stays in zip(self.column.texts, is_kept.tolist(), strict=True) if stays]
         for text in kept:
-            yield Bucket("value", text, text, text)
-        # a label for the merged values that is none of the column's own: other, *, **, ...
-        stars = itertools.accumulate(itertools.repeat(ROOT))
-        free = next(label for label in itertools.chain([OTHER] * self._says_others, stars) if label not in kept)
-        yield Bucket("rest", None, None, free if kept else ROOT)
+            yield Bucket("value", text, text, value_label(text))
+        pairs = zip(self.column.texts, self.column.people.tolist(), strict=False)
+        label = rest_label([text for text, held in pairs if held >= self.k])
+        yield Bucket("rest", None, None, label if kept else EVERYTHING)
 
 
 def _shared_prefix(text: str, other: str) -> str:

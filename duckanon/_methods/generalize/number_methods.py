@@ -14,8 +14,8 @@ import pyarrow as pa
 from duckanon._core.common import labels
 from duckanon._core.common.arrays import Bools, Floats, Ints, distinct, run_starts
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
+from duckanon._core.common.made_labels import EVERYTHING
 from duckanon._core.common.values import exact_numbers, is_time_scale
-from duckanon._methods.generalize.hierarchies import ROOT
 from duckanon._methods.generalize.leaves import NumberLeaves
 from duckanon._methods.generalize.methods import Bucket, Coarsening
 from duckanon._methods.generalize.recoding.column_moves import ColumnRecoding, Levels, Ordered, Structure
@@ -149,15 +149,15 @@ class Steps(Coarsening):
         starts = run_starts(group_of_leaf)
         level = 0 if groups.level is None or self.column.size == 1 else groups.level
         if level > len(self.steps) or (len(starts) == 1 and self.column.size > 1 and level == 0):
-            yield Bucket(scale.covers, None, None, ROOT)
+            yield Bucket(scale.covers, None, None, EVERYTHING)
             return
         spans = self._single_values(starts) if level == 0 else self._stepped(starts, self.steps[level - 1])
         if len(starts) == 1:
             (start, end), first, last = spans[0], self.column.positions[0], self.column.positions[-1]
             name = scale.text(start) if level == 0 else labels.of_span(scale, start, end)
-            names = [name if start <= first <= last < end else ROOT]
+            names = [name if start <= first <= last < end else EVERYTHING]
         elif any(map(math.isnan, itertools.chain(*spans))):  # no number parts extremes from all others
-            spans, names, starts = [(-math.inf, math.inf)], [ROOT], starts[:1]
+            spans, names, starts = [(-math.inf, math.inf)], [EVERYTHING], starts[:1]
         else:  # all values are kept: each is called by itself, but for extremes
             inner = [
                 scale.text(start) if level == 0 else labels.of_span(scale, start, end) for start, end in spans[1:-1]
@@ -229,8 +229,8 @@ def with_gaps(
         lower = None if is_open_below else scale.text(start)
         upper = None if is_open_above else scale.text(end)
         if lower is not None and lower != reached:
-            yield Bucket(scale.covers, reached, lower, ROOT)
+            yield Bucket(scale.covers, reached, lower, EVERYTHING)
         yield Bucket(scale.covers, lower, upper, names[place])
         reached = upper
     if reached is not None or not is_told.any():
-        yield Bucket(scale.covers, reached, None, ROOT)
+        yield Bucket(scale.covers, reached, None, EVERYTHING)

@@ -19,6 +19,8 @@ def sample_class_size(k: int, share: float, population: float, people: int) -> i
     """
     if population < people:
         raise ValueError(f"population must be at least the people of the table, {people}; got {population:g}.")
+    if share == 0:  # nobody may be in so small a class
+        return k
     others = np.arange(1, k - 1)
     tails = np.append(betainc(others, k - 1 - others, people / population), 0.0)  # P[X >= f - 1] for f = 2, ..., k
     return 2 + int(np.argmax(tails <= share * (1 + 1e-12)))

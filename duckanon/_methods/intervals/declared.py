@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
+from duckanon._core.common.contracts import TABLE, Between, EstimatesInside, InvariantUnder
 from duckanon._core.common.declare import Options, Parameter, Report
 from duckanon._core.common.parameters import COLS
 from duckanon._core.common.rules import ColumnName, ColumnNames, Flag, Number, OneOf, TableName, Text
@@ -96,6 +97,10 @@ INTERVAL_STATISTICS = Report(
     algorithm="duckanon._methods.intervals.statistics_report:interval_statistics",
     stage="release",
     summary="Estimates statistics of columns of intervals, each with a guaranteed range.",
+    promises=(
+        EstimatesInside(),
+        InvariantUnder(*TABLE),
+    ),
     parameters=(
         _BOXED,
         _COLS,
@@ -113,6 +118,10 @@ INTERVAL_REGRESSION = Report(
     algorithm="duckanon._methods.intervals.box_reports:interval_regression",
     stage="release",
     summary="Estimates the coefficients of a linear regression over intervals, each with a guaranteed range.",
+    promises=(
+        EstimatesInside(),
+        InvariantUnder("storage", "columns", "others"),
+    ),
     parameters=(
         _BOXED,
         Parameter("target", ColumnName(), "The column that is predicted"),
@@ -136,6 +145,10 @@ INTERVAL_COUNTS = Report(
     algorithm="duckanon._methods.intervals.counts:interval_counts",
     stage="release",
     summary="Counts the records of a boxed table that meet a condition: for certain, at most, and estimated.",
+    promises=(
+        Between(0, 1, "certain_fraction", "estimate_fraction", "possible_fraction"),
+        InvariantUnder("order", "storage", "columns", "others"),
+    ),
     parameters=(
         _BOXED,
         Parameter(
@@ -155,6 +168,7 @@ DISMISSAL = Report(
     algorithm="duckanon._methods.intervals.box_reports:dismissal",
     stage="release",
     summary="Reports which boxes to leave out of a statistic, and what that costs: width, standard error, shift.",
+    promises=(InvariantUnder("storage", "columns", "others"),),
     parameters=(_BOXED, _STATISTIC, _COLS),
     schema=pa.schema([*_CHOICE, ("dismissed", pa.list_(pa.int64()))]),
     rows_by="_numbered_boxes",
@@ -166,6 +180,7 @@ BOX_WEIGHTS = Report(
     stage="release",
     summary="Reports with which weights to count boxes in a statistic, and what that costs: width, standard error, "
     "shift.",
+    promises=(InvariantUnder("storage", "columns", "others"),),
     parameters=(_BOXED, _STATISTIC, _COLS),
     schema=pa.schema([*_CHOICE, ("weights", pa.list_(_WEIGHT))]),
     rows_by="_numbered_boxes",

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from duckanon._core.common import parameters as shared
+from duckanon._core.common.contracts import InvariantUnder, KeepsTypes
 from duckanon._core.common.declare import Group, Options, Parameter, Release
 from duckanon._core.common.rules import ColumnName, Either, ListOf, MapOf, Number, OneOf, TableName, Tables, Text, Whole
 
 TABLE_NAME, ROW_COUNT = "table_name", "row_count"
 """Columns of the result: the table of a row, and the band of the number of rows of its person."""
+
+
+_ENDINGS = re.compile(r"(\.(parquet|csv|tsv|txt|json|jsonl|ndjson|arrow|feather|xlsx|gz|zst))+$", re.IGNORECASE)
+
+
+def released_name(table: str) -> str:
+    """Return what the result calls a table: a file without folders and endings, since paths tell about their owner.
+
+    Examples:
+        >>> released_name("/home/jane/visits.csv.gz"), released_name("visits.parquet"), released_name("clinic.visits")
+        ('visits', 'visits', 'clinic.visits')
+    """
+    file = re.split(r"[/\\]", table.split("?")[0] if "://" in table else table)[-1]
+    return _ENDINGS.sub("", file) or file
 
 
 @dataclass(frozen=True)
@@ -50,6 +66,18 @@ def _names_are_apart(given: Options) -> str | None:
     return None
 
 
+def _tables_have_names(given: Options) -> str | None:
+    """Refuse files that are called alike, which the result could not tell apart."""
+    tables = [*given["tables"], *([given["people"]] if given["people"] else [])]
+    names = [released_name(table).lower() for table in tables]
+    alike = [table for table, name in zip(tables, names, strict=True) if names.count(name) > 1]
+    if alike:
+        return (
+            f"tables must be called differently, since the result has no folders and endings; got {', '.join(alike)}."
+        )
+    return None
+
+
 def _limits_have_column(given: Options) -> str | None:
     is_asked = given["max_confidence"] is not None or given["l"] > 1 or given["t"] is not None
     if is_asked and given["sensitive"] is None:
@@ -87,6 +115,10 @@ RELEASE_LINKED = Release(
     algorithm="duckanon._methods.linked.release:release_linked",
     stage="release",
     summary="Generalizes linked tables of events: whoever knows any m events of a person finds at least k people.",
+    promises=(
+        KeepsTypes("keep"),
+        InvariantUnder("order", "storage", "others"),
+    ),
     parameters=(
         Parameter("tables", Tables("['visits', 'labs']"), "The tables of events").without("large", "spark", "policy"),
         Parameter("person", ColumnName(), "The column of all tables that says whose row it is").without("policy"),
@@ -122,8 +154,8 @@ RELEASE_LINKED = Release(
                 null=True,
             ),
             "Levels from fine to coarse that rows may show: for each column a period ('day', 'month', 'quarter', "
-            "'half-year', 'year', '5 years', 'decade'), the level of its hierarchy ('0', '1'), the width of a range "
-            "('10'), 'value' or '*'. NULL: they are found by search",
+            "'half-year', 'year', '5 years', 'decade'), the level of its hierarchy ('0', '1'), the width of a range, "
+            "such as '10', 'value' or '*'. NULL: they are found by search",
             None,
         ),
         shared.KEPT,
@@ -138,7 +170,7 @@ RELEASE_LINKED = Release(
         shared.MAX_SUPPRESSED_FRACTION.having(default=0.01).without("policy"),
         shared.SEED,
     ),
-    checks=(_known_names_tables, _names_are_apart, _limits_have_column),
+    checks=(_known_names_tables, _names_are_apart, _tables_have_names, _limits_have_column),
     body="anon._release_linked",
     hands_over=True,
     coded=True,

@@ -67,9 +67,11 @@ class HeldChoices:
         mine = self.at_start(asked)
         choice, whose = self._start[mine].astype(np.int64), self._whose[mine].astype(np.int64)
         is_gone = ~np.isin(choice * people + whose, self._now[asked].astype(np.int64) * people + self._whose[asked])
-        mine, choice, whose = mine[is_gone], choice[is_gone], whose[is_gone]
+        mine, choice = mine[is_gone], choice[is_gone]
         finer = np.append(up, False)[self._rows.sets[mine]].sum(axis=1)
-        order = np.lexsort((scattered(whose * (int(choice.max(initial=0)) + 1) + choice), finer, choice))
+        order = np.lexsort(
+            (scattered(mine), finer, choice)
+        )  # not by the numbers of choices, which other classes change
         mine, choice = mine[order], choice[order]
         starts = run_starts(choice)
         rank = np.arange(len(mine)) - np.repeat(starts, run_lengths(starts, len(mine)))

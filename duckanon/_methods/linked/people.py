@@ -23,23 +23,40 @@ def parts_of(column: pa.ChunkedArray, names: Sequence[str]) -> Ints:
     return np.asarray(pc.index_in(column, pa.array(names, column.type)).to_numpy(), dtype=np.int64)
 
 
-def classes_of(table: pa.Table, columns: Sequence[str], person_of: Ints, part_of: Ints, people: str | None) -> Ints:
+def counts_of(names: Sequence[str], rows: Ints) -> str:
+    """Say how many rows of each table something is said about.
+
+    Examples:
+        >>> counts_of(["visits", "labs"], np.array([0, 2]))
+        '2 rows of labs'
+    """
+    counted = zip(names, rows.tolist(), strict=True)
+    return ", ".join(f"{count} row{'s' * (count != 1)} of {name}" for name, count in counted if count)
+
+
+def classes_of(
+    table: pa.Table, columns: Sequence[str], person_of: Ints, part_of: Ints, names: Sequence[str], people: str | None
+) -> Ints:
     """Return the class of each person, from the rows of `people`, or from all rows, which must agree."""
     rows = np.arange(len(person_of))
     if people is not None:
-        rows = np.flatnonzero(part_of == part_of.max())
+        rows = np.flatnonzero(part_of == names.index(people))
         if len(rows) > len(distinct(person_of[rows])):
-            raise ValueError("people must have one row for each person; got several for some.")
+            raise ValueError(f"people must have one row for each person; {people} has several for some.")
         missing = int(person_of.max(initial=-1)) + 1 - len(rows)
         if missing:
-            raise ValueError(f"people must have every person of the tables; {missing} are missing.")
+            raise ValueError(f"people must have every person of the tables; {people} lacks {missing}.")
     key = np.zeros(len(rows), np.int64)
     for codes, count in encode(table.select(columns).take(pa.array(rows))) if columns else ():
         key = ranked(key * count + codes.astype(np.int64))
     found = np.empty(int(person_of.max(initial=-1)) + 1, np.int64)
     found[person_of[rows]] = key
-    if (found[person_of[rows]] != key).any():
-        raise ValueError("class must be the same in all rows of a person; it differs between rows of some.")
+    differing = part_of[rows][found[person_of[rows]] != key]
+    if len(differing):
+        tables = ", ".join(names[place] for place in np.unique(differing).tolist())
+        raise ValueError(
+            f"class must be the same in all rows of a person; {', '.join(columns)} differs in rows of {tables}."
+        )
     return found
 
 

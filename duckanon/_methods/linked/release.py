@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,10 @@ from duckanon._core.privacy.narrowing import refuse_narrowing
 from duckanon._methods.generalize.hierarchies import HierarchyRow, hierarchy_tables
 from duckanon._methods.linked.class_levels import Part, levels_by_class
 from duckanon._methods.linked.column_levels import column_levels
-from duckanon._methods.linked.declared import ROW_COUNT, TABLE_NAME, SensitiveLimits
+from duckanon._methods.linked.declared import ROW_COUNT, TABLE_NAME, SensitiveLimits, released_name
 from duckanon._methods.linked.dense_numbers import ranked
-from duckanon._methods.linked.ladders import found_steps, given_steps, hidden_steps, ladder_of
-from duckanon._methods.linked.people import BAND_NAMES, bands_of, classes_of, parts_of
+from duckanon._methods.linked.ladders import asked_levels, found_steps, given_steps, hidden_steps, ladder_of
+from duckanon._methods.linked.people import BAND_NAMES, bands_of, classes_of, counts_of, parts_of
 from duckanon._methods.linked.sensitive_values import SensitiveValues
 
 
@@ -29,6 +30,7 @@ def release_linked(
     tables: list[pa.Table],
     *,
     table_names: Sequence[str],
+    columns_of_tables: Sequence[Mapping[str, str]],
     person: str,
     cols: Sequence[str],
     k: int,
@@ -51,13 +53,17 @@ def release_linked(
     table = tables.pop()
     names = {name.lower(): name for name in table.column_names}
     whose = table.column(names[person.lower()])
+    all_names = [*table_names, *([people] if people else [])]
+    part_of = parts_of(table.column(TABLE_NAME), all_names)
     if whose.null_count:
+        nobodys = np.bincount(part_of[np.asarray(whose.is_null())], minlength=len(all_names))
         raise ValueError(
-            f"person must say whose row it is in every row; got {whose.null_count} rows in which it is NULL."
+            f'person must say whose row it is in every row; column "{names[person.lower()]}" is NULL in '
+            f"{counts_of(all_names, nobodys)}."
         )
     person_of = ranks_of(whose) - 1
-    part_of = parts_of(table.column(TABLE_NAME), [*table_names, *([people] if people else [])])
-    own_class = classes_of(table, [names[name.lower()] for name in class_columns or ()], person_of, part_of, people)
+    class_columns = [names[name.lower()] for name in class_columns or ()]
+    own_class = classes_of(table, class_columns, person_of, part_of, all_names, people)
     is_event = part_of < len(table_names)
     bands = bands_of(person_of[is_event], len(own_class)) if counts == "bands" else None
     if bands is not None:
@@ -65,21 +71,23 @@ def release_linked(
     sizes = np.bincount(own_class)
     if (sizes < k).any():
         raise ValueError(
-            f"class must put at least {k} people into every class; {int((sizes < k).sum())} of {len(sizes)} have "
-            "fewer: make its columns coarser first, such as with anon.recode."
+            f"class must put at least {k} people into every class of {people or ', '.join(table_names)}; "
+            f"{int((sizes < k).sum())} of {len(sizes)} have fewer: make its columns coarser first, such as with "
+            "anon.recode."
         )
     trees = hierarchy_tables(hierarchies or [])
     refuse_other_columns("hierarchies", trees, cols)
-    parts = _parts(
-        table, part_of, table_names, [names[one.lower()] for one in cols], known, trees, ladder, own_class[person_of], k
-    )
+    asked = asked_levels(ladder) if ladder else None
+    refuse_other_columns("ladder", asked or {}, cols)
+    cols = [names[one.lower()] for one in cols]
+    parts = _parts(table, part_of, table_names, columns_of_tables, cols, known, trees, ladder, own_class[person_of], k)
     told = None
     if sensitive.sensitive is not None:
         told = SensitiveValues.of_column(table.column(names[sensitive.sensitive.lower()]), person_of, sensitive)
         told.refuse_classes(own_class)
     del whose
     if not kept.keep:  # the originals of cols are compared with kept columns only
-        table = table.select([TABLE_NAME, *(names[name.lower()] for name in class_columns or ())])
+        table = table.select([TABLE_NAME, *class_columns])  # one at least, for the number of rows
     give_back()
     level = levels_by_class(parts, person_of, part_of, own_class, known, k, told, max_suppressed_fraction)
     give_back()
@@ -88,14 +96,16 @@ def release_linked(
         is_kept[part.rows] = level[part.rows] < len(part.ladder.steps)
     lost = int((~is_kept).sum())
     if lost > max_suppressed_fraction * int(is_event.sum()) + 1e-6:
+        gone = np.bincount(part_of[~is_kept], minlength=len(all_names))
         raise ValueError(
-            f"{lost} of {int(is_event.sum())} rows would have to be left out, more than max_suppressed_fraction; make "
-            "class coarser, give cols hierarchies, lower known or k, or allow more."
+            f"{lost} of {int(is_event.sum())} rows would have to be left out ({counts_of(all_names, gone)}), more than "
+            "max_suppressed_fraction; make class coarser, give cols hierarchies, lower known or k, or allow more."
         )
-    _refuse_narrowing(table, parts, level, kept, {person.lower(), *(one.lower() for one in class_columns or ())})
-    texts = _texts(parts, level, [names[one.lower()] for one in cols], table.num_rows)
+    _refuse_narrowing(table, parts, level, kept, {person.lower(), *(one.lower() for one in class_columns)})
+    texts = _texts(parts, level, cols, table.num_rows)
     order = generator(seed).permutation(np.flatnonzero(is_kept))
-    released = _released(table, order, texts, [*(kept.keep or ()), *(class_columns or ())])
+    released = _released(table, order, texts, [*(kept.keep or ()), *class_columns])
+    released[TABLE_NAME] = pa.array(map(released_name, all_names)).take(pa.array(part_of[order]))
     if not kept.has(person):
         numbers = generator(seed).permutation(len(own_class)) + 1
         released[names[person.lower()]] = pa.array(numbers[person_of[order]])
@@ -108,7 +118,7 @@ def _released(
     table: pa.Table, order: Ints, texts: Mapping[str, tuple[Ints32, pa.Array]], others: Sequence[str]
 ) -> dict[str, Any]:
     """Return the columns of the rows that are released, in their order."""
-    whole = {name.lower() for name in others} | {TABLE_NAME}
+    whole = {name.lower() for name in others}
     released: dict[str, Any] = {
         name: pa.DictionaryArray.from_arrays(pa.array(codes[order]), values) for name, (codes, values) in texts.items()
     }
@@ -124,6 +134,7 @@ def _parts(
     table: pa.Table,
     part_of: Ints,
     table_names: Sequence[str],
+    columns_of_tables: Sequence[Mapping[str, str]],
     cols: Sequence[str],
     known: Sequence[int],
     trees: Mapping[str, Any],
@@ -134,23 +145,28 @@ def _parts(
     """Return the labels of each table; columns that it does not have are NULL in all its rows.
 
     Of tables of which nothing is known, the values are shown. A column that a table with more known events has too is
-    not shown: the date of a lab result would tell that of the visit.
+    not shown: the date of a lab result would tell that of the visit. With a ladder, a column without any value has its
+    labels too: else the first value would change those of all rows.
     """
     parts: list[Part] = []
     most: dict[str, int] = {}  # the known events of the table that has a column, the largest number
+    asked = asked_levels(ladder) if ladder else None
     for place in sorted(range(len(table_names)), key=lambda place: -known[place]):
         progress.check()
         rows = np.flatnonzero(part_of == place)
         own = table.select(cols).take(pa.array(rows))
-        columns = [
-            column_levels(one, own.column(one), trees.get(one.lower()))
-            for one in cols
-            if own.column(one).null_count < len(rows)
-        ]
+        has = {one["column_name"].lower() for one in columns_of_tables if one["table_name"] == table_names[place]}
+        columns = []
+        for name in cols:
+            if name.lower() in has and (asked is not None or own.column(name).null_count < len(rows)):
+                with _naming(table_names[place], name):
+                    of_column = None if asked is None else asked.get(name.lower(), [])
+                    columns.append(column_levels(name, own.column(name), trees.get(name.lower()), of_column))
         if known[place] == 0:
             steps = [(0,) * len(columns)]
         elif ladder:
-            steps = given_steps(columns, ladder)
+            with _naming(table_names[place], *cols):
+                steps = given_steps(columns, ladder)
         else:
             steps = found_steps(columns, classes[rows], k)
         hidden = [most.setdefault(one.name, known[place]) > known[place] for one in columns]
@@ -159,6 +175,18 @@ def _parts(
         )
         parts.append(Part(table_names[place], place, rows, columns, ladder_of(columns, steps, len(rows))))
     return parts
+
+
+@contextmanager
+def _naming(table: str, *columns: str) -> Iterator[None]:
+    """Say in refusals of a column whose table it is of."""
+    try:
+        yield
+    except ValueError as error:
+        text = str(error)
+        for column in columns:
+            text = text.replace(f'column "{column}"', f'column "{column}" of {table}')
+        raise ValueError(text) from None
 
 
 def _refuse_narrowing(table: pa.Table, parts: Sequence[Part], level: Ints, kept: Kept, allowed: set[str]) -> None:
@@ -182,7 +210,10 @@ def _refuse_narrowing(table: pa.Table, parts: Sequence[Part], level: Ints, kept:
             item = np.choose(
                 np.minimum(level[rows], len(part.ladder.steps) - 1), [one[shown] for one in part.ladder.items]
             )
-            refuse_narrowing(originals, labels, others, item)
+            try:
+                refuse_narrowing(originals, labels, others, item)
+            except ValueError as error:
+                raise ValueError(f"in {part.name}, {error}") from None
 
 
 def _shown(part: Part, place: int, level: Ints) -> Ints32:

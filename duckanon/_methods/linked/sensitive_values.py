@@ -132,7 +132,7 @@ class SensitiveValues:
         if self._all is not None:
             raise ValueError(
                 "the rows that would be left out for max_confidence, l or t leave classes of people that tell too much "
-                "about sensitive; make class coarser, give cols hierarchies, or allow more."
+                f'about "{self._asked.sensitive}"; make class coarser, give cols hierarchies, or allow more.'
             )
         asked = self._asked
         if asked.max_confidence is not None and found.shares.max() > asked.max_confidence:
@@ -141,6 +141,8 @@ class SensitiveValues:
             least, what = found.distances.max(), "t must be at least {}, the largest distance"
         else:
             raise ValueError(
-                f"l must be at most {int(found.values.min())}, the fewest values of sensitive in a class of people."
+                f'l must be at most {int(found.values.min())}, the fewest values of "{asked.sensitive}" in a class of '
+                "people."
             )
-        raise ValueError(f"{what.format(f'{math.ceil(1000 * least) / 1000:.3f}')} of sensitive in a class of people.")
+        rounded = f"{math.ceil(1000 * least) / 1000:.3f}"
+        raise ValueError(f'{what.format(rounded)} of "{asked.sensitive}" in a class of people.')

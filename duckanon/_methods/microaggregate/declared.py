@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from duckanon._core.common.contracts import (
+    TABLE,
+    AtLeastKPeople,
+    InvariantUnder,
+    KeepsRows,
+    KeepsTypes,
+    KeepsValues,
+    OnlyColumns,
+)
 from duckanon._core.common.declare import Options, Parameter, Release
 from duckanon._core.common.parameters import COLS, KEPT, PERSON, TBL, K, by_is_apart, keep_is_no_col, person_is_no_col
 from duckanon._core.common.rules import OneOf
@@ -26,6 +35,14 @@ MICROAGGREGATE = Release(
     algorithm="duckanon._methods.microaggregate.microaggregated_table:microaggregate",
     stage="release",
     summary="Replaces numbers and dates by the means, medians or intervals of groups of at least k similar records.",
+    promises=(
+        AtLeastKPeople("cols", "by"),
+        OnlyColumns("cols", "keep", "by"),
+        KeepsTypes("keep", "by"),
+        KeepsValues("keep", "by"),
+        KeepsRows(),
+        InvariantUnder(*TABLE),
+    ),
     parameters=(
         TBL,
         COLS.having(meaning="The columns of numbers and dates that are grouped"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -13,17 +14,13 @@ import pyarrow.compute as pc
 
 from duckanon._core.common.arrays import Array, Floats, Ints, run_lengths, run_starts
 from duckanon._core.common.labels import Scale
-from duckanon._core.common.sets import set_label
+from duckanon._core.common.made_labels import EVERYTHING, listed_value, rest_label, set_label, value_label
 from duckanon._core.common.values import exact_numbers
 from duckanon._core.numbers.ends import typed_ends
 from duckanon._core.numbers.parts import part_numbers
 from duckanon._core.numbers.support import Support
-from duckanon._methods.generalize.hierarchies import ROOT
 from duckanon._methods.generalize.leaves import as_text
 from duckanon._methods.recode.column_losses import Column
-
-OTHER = "other"
-"""The label of values of fewer than k people: naming one would reveal its few people."""
 
 SEPARATOR, NULL_MARK = "\x1f", "\x1e"
 """Marks of a list of values as text: between two of them, and for NULL (``anon._recoded`` reads it)."""
@@ -93,10 +90,10 @@ class NumberCoding(Coding):
     def _text(self, first: int, last: int) -> str | None:
         parts = len(self.lower)
         if last == parts:
-            return None if first == parts else ROOT
+            return None if first == parts else EVERYTHING
         low, high = (self.scale.text(end) for end in (self.lower[first], self.upper[last]))
         if first == 0 or last == parts - 1:
-            return ROOT if last - first == parts - 1 else f"<={high}" if first == 0 else f">={low}"
+            return EVERYTHING if last - first == parts - 1 else f"<={high}" if first == 0 else f">={low}"
         return low if low == high else f"[{low}, {high}]"
 
     def values(self, codes: Array, starts: Ints) -> tuple[pa.Array, ...]:
@@ -120,7 +117,7 @@ class TreeCoding(Coding):
     """Values of a hierarchy in the order of its tree.
 
     The root stands for everything: the hierarchy's own values, others that k people have, None for NULL if they do,
-    and `OTHER` where fewer have one.
+    and their label where fewer have one, as entries of a list (`listed_value`).
     """
 
     paths: Sequence[tuple[str, ...] | None]  # by code: the labels from the value up to below the root; None for NULL
@@ -134,7 +131,11 @@ class TreeCoding(Coding):
 
     def texts(self, codes: Array, starts: Ints) -> pa.Array:
         """Return the lowest common ancestor of each class."""
-        return _labelled(codes, starts, self.column.size, lambda low, high: self._ancestor(low, high)[1])
+        return _labelled(codes, starts, self.column.size, self._text)
+
+    def _text(self, first: int, last: int) -> str | None:
+        level, label = self._ancestor(first, last)
+        return value_label(label) if level == 0 and label is not None else label
 
     def _ancestor(self, first: int, last: int) -> tuple[int, str | None]:
         """Return the level and the label of the ancestor of two codes."""
@@ -155,17 +156,27 @@ class TreeCoding(Coding):
         level, label = self._ancestor(first, last)
         if label is None:
             return None
-        return _list_text(self.everything if level < 0 else self.leaves_below.get((level, label), [label]))
+        if level < 0:
+            return _list_text(self.everything)
+        return _list_text([listed_value(leaf) for leaf in self.leaves_below.get((level, label), [label])])
 
 
 @dataclass(frozen=True)
 class SetCoding(Coding):
-    """Values without an order; the last code may stand for several rare ones, one may be NULL."""
+    """Values without an order; one may be NULL, and the last code may stand for rare ones.
 
-    written: Sequence[str | None]  # by code: the value as text, None for NULL
+    These are called `rest_label`: naming a value of fewer than k people would reveal its few people.
+    """
+
+    named: Sequence[str | None]  # by code: the value as text, None for NULL
+    has_rest: bool  # whether one more code stands for all others
+
+    @cached_property
+    def _rest(self) -> str:
+        return rest_label(self.named)
 
     def _codes_of(self, column: pa.ChunkedArray) -> Array:
-        return _places(self.name, column, self.written, self.written.index(OTHER) if OTHER in self.written else None)
+        return _places(self.name, column, self.named, len(self.named) if self.has_rest else None)
 
     def texts(self, codes: Array, starts: Ints) -> pa.Array:
         """Return the set of each class: ``{a, b}``, or the one value that it has (`set_label`)."""
@@ -175,16 +186,16 @@ class SetCoding(Coding):
         """Return the list of each class's values, as text."""
         return (self._labelled(codes, starts, _list_text),)
 
-    def _sorted(self, members: tuple[int, ...]) -> list[str | None]:
-        values = [self.written[member] for member in members]
-        named = sorted(value for value in values if value is not None and value != OTHER)
-        return [*named, *([OTHER] if OTHER in values else []), *([None] if None in values else [])]
+    def _listed(self, members: tuple[int, ...]) -> list[str | None]:
+        values = [self.named[member] for member in members if member < len(self.named)]
+        listed = [listed_value(value) for value in sorted(value for value in values if value is not None)]
+        return [*listed, *[self._rest] * (len(values) < len(members)), *[None] * (None in values)]
 
     def _labelled(self, codes: Array, starts: Ints, label: Callable[[list[str | None]], str | None]) -> pa.Array:
         members = _members(codes, starts)
         numbers = {of_class: number for number, of_class in enumerate(dict.fromkeys(members))}
         indices = np.array([numbers[of_class] for of_class in members], np.int32)
-        return _dictionary(indices, [label(self._sorted(of_class)) for of_class in numbers])
+        return _dictionary(indices, [label(self._listed(of_class)) for of_class in numbers])
 
 
 def _list_text(values: Sequence[str | None]) -> str:

@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from duckanon._core.common import parameters as shared
+from duckanon._core.common.contracts import (
+    AtLeastKPeople,
+    InvariantUnder,
+    KeepsRows,
+    KeepsTypes,
+    KeepsValues,
+    OnlyColumns,
+    TrueLabels,
+)
 from duckanon._core.common.declare import Parameter, Release
 from duckanon._core.common.rules import OneOf
 
@@ -11,6 +20,15 @@ RECODE = Release(
     algorithm="duckanon._methods.recode.local_recoding:recode",
     stage="release",
     summary="Generalizes a table class by class: every class has at least k people and labels of its own.",
+    promises=(
+        AtLeastKPeople("cols", "by"),
+        OnlyColumns("cols", "keep", "by"),
+        KeepsTypes("keep", "by"),
+        KeepsValues("keep", "by"),
+        KeepsRows("max_suppressed_fraction"),
+        TrueLabels(),
+        InvariantUnder("order", "storage", "others"),
+    ),
     parameters=(
         shared.TBL,
         shared.COLS.having(meaning="The columns to generalize"),

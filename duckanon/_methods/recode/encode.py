@@ -10,12 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arrays import Bools, Floats, Ints, is_number, is_time
+from duckanon._core.common.made_labels import listed_value, rest_label
 from duckanon._core.common.values import exact_numbers
 from duckanon._core.numbers.parts import Parts, column_parts, counted_parts
 from duckanon._core.numbers.support import Support, column_support
 from duckanon._methods.generalize.hierarchies import HierarchyTable
 from duckanon._methods.generalize.leaves import Holders, TextLeaves, no_leaves, text_leaves
-from duckanon._methods.recode.coding import OTHER, Coding, NumberCoding, SetCoding, TreeCoding
+from duckanon._methods.recode.coding import Coding, NumberCoding, SetCoding, TreeCoding
 from duckanon._methods.recode.column_losses import Numbers, Tree, Values
 
 _MARGIN = 0.1
@@ -91,16 +92,14 @@ def _numbers(
 def _values(name: str, leaves: TextLeaves, k: int, weight: float) -> SetCoding:
     """Encode values by how frequent they are; those of fewer than k people, NULL too, are pooled as the last code."""
     is_pooled = leaves.people < k
-    is_pooled[: leaves.size] |= np.array([text == OTHER for text in leaves.texts], np.bool_)
     by_rows = np.lexsort((np.arange(len(leaves.rows)), -leaves.rows))
     named = by_rows[~is_pooled[by_rows]]
     code_of_leaf = np.full(len(leaves.rows), len(named), np.int32)
     code_of_leaf[named] = np.arange(len(named))
-    written = [leaves.texts[leaf] if leaf < leaves.size else None for leaf in named.tolist()]
+    values = [leaves.texts[leaf] if leaf < leaves.size else None for leaf in named.tolist()]
     pooled = int(is_pooled.sum())
-    if pooled:
-        written.append(OTHER)
-    return SetCoding(name, Values(len(written), max(pooled, 1), weight), code_of_leaf[leaves.codes], written)
+    column = Values(len(values) + (pooled > 0), max(pooled, 1), weight)
+    return SetCoding(name, column, code_of_leaf[leaves.codes], values, pooled > 0)
 
 
 def _hierarchy(name: str, leaves: TextLeaves, tree: HierarchyTable, k: int, weight: float) -> TreeCoding:
@@ -124,9 +123,10 @@ def _hierarchy(name: str, leaves: TextLeaves, tree: HierarchyTable, k: int, weig
     values = [*leaves.texts, *([None] * leaves.has_null)]
     named = {value for value, people in zip(values, leaves.people.tolist(), strict=True) if people >= k}
     releasable = named.union(tree.leaves)
-    everything = [*sorted(value for value in releasable if value is not None), *([None] * (None in named))]
+    listed = [listed_value(value) for value in sorted(value for value in releasable if value is not None)]
+    everything = [*listed, *([None] * (None in named))]
     if not releasable.issuperset(values):
-        everything.append(OTHER)
+        everything.append(rest_label(releasable))
     codes = code_of_leaf[leaves.codes]
     return TreeCoding(name, column, codes, in_order, tree.root, _leaves_below(tree), everything)
 

@@ -18,7 +18,7 @@ from duckanon._core.common.people import label_names, person_index, person_numbe
 from duckanon._core.numbers.ends import HIGH
 from duckanon._core.privacy.narrowing import refuse_narrowing
 from duckanon._methods.generalize.hierarchies import HierarchyRow, hierarchy_tables
-from duckanon._methods.recode.classes import find_classes
+from duckanon._methods.recode.classes import find_classes, search_order
 from duckanon._methods.recode.coding import Coding
 from duckanon._methods.recode.diverse import find_diverse_classes
 from duckanon._methods.recode.encode import encoded
@@ -97,15 +97,38 @@ def recode(
     originals = {name: ranks_of(table.column(name)) for name in names} if asked else {}
     del table  # a gigabyte of text may go before the search begins, to the system and not only to Arrow
     pa.default_memory_pool().release_unused()
-    columns, codes = [coding.column for coding in codings], [coding.codes for coding in codings]
-    if diversity is None or not diversity.rule.is_asked:
-        classes = find_classes(columns, codes, groups, people, k, ROUNDS[effort])
-    else:
-        classes = find_diverse_classes(columns, codes, groups, people, k, ROUNDS[effort], diversity)
+    classes = _classes(codings, groups, people, k, ROUNDS[effort], diversity)
     promise(classes, groups, people, k, diversity)
     if asked:
         _refuse_narrowing(originals, asked, codings, classes)
     return _released(others, codings, classes, output)
+
+
+def _classes(
+    codings: Sequence[Coding],
+    groups: Ints | None,
+    people: Ints | None,
+    k: int,
+    rounds: int,
+    diversity: Diversity | None,
+) -> Ints:
+    """Find the class of each row, in an order of the rows that their codes decide.
+
+    So a value that changes within its part, or beyond an end that k people decide, changes nobody else's class.
+    """
+    columns = [coding.column for coding in codings]
+    is_diverse = diversity is not None and diversity.rule.is_asked
+    told = diversity.values if diversity is not None and is_diverse else None
+    order = search_order(columns, [coding.codes for coding in codings], groups, people, told)
+    codes = [coding.codes[order] for coding in codings]
+    groups, people = (None if numbers is None else numbers[order] for numbers in (groups, people))
+    classes = np.empty(len(order), np.int64)
+    if diversity is None or not is_diverse:
+        classes[order] = find_classes(columns, codes, groups, people, k, rounds)
+    else:
+        diversity = diversity._replace(values=diversity.values[order])
+        classes[order] = find_diverse_classes(columns, codes, groups, people, k, rounds, diversity)
+    return classes
 
 
 def _groups(table: pa.Table, labels: Sequence[str]) -> Ints:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.arrays import Array, Bools, Floats, Ints, run_starts
+from duckanon._core.common.people import people_in
 from duckanon._core.encoding.arrow import array_of, codes_of, floats_of, storage_of, valid_of, zero_of
 from duckanon._core.encoding.column_codecs import NumberColumn, above
 from duckanon._core.encoding.digits import USUAL
@@ -20,9 +21,15 @@ _SPARE_BITS = 2  # of a float: with fewer, neighbours of so many decimals could 
 
 @dataclass(frozen=True)
 class Grid(ABC):
-    """The places of a column's values: whole numbers in their order, `step` apart."""
+    """The places of a column's values: whole numbers in their order, `step` apart.
+
+    Attributes:
+        shared: Values of more digits than the grid's that stand for their places, since many people share them: their
+            places, ascending, and the values, codes or floats as the column has them. None where there are none.
+    """
 
     column: NumberColumn
+    shared: tuple[Ints, Array] | None = field(default=None, kw_only=True)
 
     @property
     def step(self) -> int:
@@ -48,7 +55,16 @@ class Grid(ABC):
 
     def array(self, places: Ints, valid: Bools | None) -> pa.Array:
         """Return the values at places, in the column's type."""
-        return array_of(self.numbers(places), self.column.type, valid)
+        values = self._values(places)
+        if self.shared is not None and len(places):
+            at, own = self.shared
+            index = np.minimum(np.searchsorted(at, places), len(at) - 1)
+            values = np.where(at[index] == places, own[index], values)
+        return array_of(values, self.column.type, valid)
+
+    def _values(self, places: Ints) -> Array:
+        """Return the grid's own values at places, as codes or as floats."""
+        return self.numbers(places)
 
 
 @dataclass(frozen=True)
@@ -82,9 +98,9 @@ class Steps(Grid):
         """Return the places nearest to such numbers."""
         return self.column.codes(numbers.copy())
 
-    def array(self, places: Ints, valid: Bools | None) -> pa.Array:
-        """Return the values at places."""
-        return array_of(places, self.column.type, valid)
+    def _values(self, places: Ints) -> Array:
+        """Return codes: they are the places."""
+        return places
 
 
 @dataclass(frozen=True)
@@ -133,6 +149,33 @@ def grid_of(column: NumberColumn) -> Grid:
     return Unrounded(column) if column.decimals is None else _rounded(column, column.decimals)
 
 
+def with_shared(
+    grid: Grid, column: ColumnParts, people: Ints | None, k: int, chance: np.random.Generator | None
+) -> Grid:
+    """Let values of more digits than a grid has, that k people share stand for their places; the commonest of several.
+
+    Rounded, what many have would be a value of nobody. `chance` draws how many people more must share each value, up
+    to k / 4: at a fixed limit, it would tell whether one of them is there.
+    """
+    regular = column.array.filter(pa.array(column.is_regular))
+    places = grid.places(regular)
+    beyond = np.flatnonzero(~pc.equal(grid.array(places, None), regular).to_numpy(zero_copy_only=False))
+    if len(beyond) < k:
+        return grid
+    exact = floats_of(regular) if pa.types.is_floating(column.type) else codes_of(column.name, regular)
+    values, index = np.unique(exact[beyond], return_inverse=True)
+    whose = None if people is None else people[np.flatnonzero(column.is_regular)[beyond]]
+    holders = people_in(index.astype(np.int64), whose, len(values))
+    more = 0 if chance is None else chance.integers(0, k // 4 + 1, len(values))
+    kept = np.flatnonzero(holders >= k + more)
+    if not len(kept):
+        return grid
+    at = grid.places(array_of(values[kept], column.type))
+    first = np.lexsort((-holders[kept], at))
+    first = first[run_starts(at[first])]
+    return replace(grid, shared=(at[first], values[kept][first]))
+
+
 def finer(grid: Grid) -> Grid | None:
     """Return a grid with more places: of floats, one with one more decimal; None where the type has no other."""
     return _rounded(grid.column, grid.decimals + 1) if isinstance(grid, Rounded) else None
@@ -163,11 +206,10 @@ def has_digits(grid: Grid, column: ColumnParts) -> bool:
     return bool((pc.sum(is_held).as_py() or 0) >= USUAL * len(regular))
 
 
-def at_digits(column: ColumnParts, array: pa.Array) -> pa.Array:
+def at_digits(grid: Grid | None, column: ColumnParts, array: pa.Array) -> pa.Array:
     """Round values of an unrounded column to the digits at which their holders are counted; all else stays."""
-    if column.regular is None or not pa.types.is_floating(array.type):
+    if grid is None or not pa.types.is_floating(array.type):
         return array
-    grid = grid_of(column.regular)
     return array if has_digits(grid, column) else grid.array(places_of(grid, array), valid_of(array))
 
 

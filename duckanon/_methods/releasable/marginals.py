@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from duckanon._core.common.arrays import Bools, Floats, Ints, run_starts
 from duckanon._core.common.codes import encode, float_bits
@@ -239,9 +240,21 @@ def _counted_with(numbers: Floats, is_held: Bools, is_grouped: Bools, heads: Int
     return counted
 
 
-def refuse_rare(original: pa.Table, released: pa.Table, people: Ints | None, least: Sequence[int]) -> None:
-    """Count again, from the two tables only, that every released value has a column's least number of people."""
-    for name, before, after, k in zip(original.column_names, original.columns, released.columns, least, strict=True):
+def refuse_rare(
+    original: pa.Table,
+    released: pa.Table,
+    people: Ints | None,
+    least: Sequence[int],
+    labels: Sequence[str | None] | None = None,
+) -> None:
+    """Count again, from the two tables only, that every released value has a column's least number of people.
+
+    The label of a column is no value, whoever has a value that is written so.
+    """
+    for place, (name, k) in enumerate(zip(original.column_names, least, strict=True)):
+        before, after = original.column(place), released.column(place)
+        if labels is not None and labels[place] is not None:
+            after = after.filter(pc.fill_null(pc.not_equal(after.cast(pa.string()), labels[place]), True))
         if _shows_few(before, after, people, k):
             raise ValueError(
                 f'column "{name}" would release a value of fewer than {k} people: the promise is not kept.'

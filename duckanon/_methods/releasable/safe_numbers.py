@@ -16,7 +16,7 @@ from duckanon._core.encoding.arrow import valid_of
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._methods.releasable import marginals
 from duckanon._methods.releasable.bounds import released_range
-from duckanon._methods.releasable.grids import Grid, finer, grid_of, has_digits, off_taken, places_of
+from duckanon._methods.releasable.grids import Grid, finer, grid_of, has_digits, off_taken, places_of, with_shared
 from duckanon._methods.releasable.moved_places import are_apart, moved_share, piled
 
 _FEWEST = 3  # people who share a released number, at least, where k would change the column too much; never one or two
@@ -66,10 +66,10 @@ class SafeNumbers:
         share each number (`_unsure`); None: none.
         """
         assert column.regular is not None
-        grid = grid_of(column.regular)
+        grid = with_shared(grid_of(column.regular), column, people, k, chance)
         numbers = _learnt(grid, column, people, k)
         if numbers.least < k and numbers.shift > NOTICEABLE and (more_places := finer(grid)) is not None:
-            numbers = _learnt(more_places, column, people, k)
+            numbers = _learnt(with_shared(more_places, column, people, k, chance), column, people, k)
         if numbers.shift > TOO_MUCH:
             raise too_few_numbers(column.name, k)
         return numbers if chance is None else _unsure(numbers, people, chance)

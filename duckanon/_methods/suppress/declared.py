@@ -2,6 +2,15 @@
 
 from __future__ import annotations
 
+from duckanon._core.common.contracts import (
+    TABLE,
+    InvariantUnder,
+    KeepsRows,
+    KeepsTypes,
+    KeepsValues,
+    KPeopleAgree,
+    OnlyColumns,
+)
 from duckanon._core.common.declare import Options, Parameter, Release
 from duckanon._core.common.parameters import COLS, KEEP, NARROWING, PERSON, TBL, K, keep_is_no_col, person_is_no_col
 from duckanon._core.common.rules import ColumnNames, OneOf
@@ -21,6 +30,14 @@ SUPPRESS_CELLS = Release(
     algorithm="duckanon._methods.suppress.suppress_cells:suppress_cells",
     stage="release",
     summary="Suppresses as few single cells as possible, so that every record agrees with those of k - 1 other people.",
+    promises=(
+        KPeopleAgree(),
+        OnlyColumns("cols", "keep"),
+        KeepsTypes("cols", "keep"),
+        KeepsValues("keep"),
+        KeepsRows(),
+        InvariantUnder(*TABLE),
+    ),
     parameters=(
         TBL,
         COLS.having(meaning="The columns in which cells may become NULL"),

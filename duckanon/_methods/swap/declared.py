@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from duckanon._core.common.contracts import AtLeastKPeople, InvariantUnder, KeepsRows, KeepsTypes, OnlyColumns
 from duckanon._core.common.declare import Parameter, Release, Report
 from duckanon._core.common.parameters import (
     CATEGORIES,
@@ -56,6 +57,12 @@ SVD_SWAP = Release(
     algorithm="duckanon._methods.swap.people_swaps:svd_swap",
     stage="release",
     summary="Permutes each principal component: new records with the same means, variances and correlations.",
+    promises=(
+        KeepsRows(),
+        OnlyColumns("cols"),
+        KeepsTypes("cols"),
+        InvariantUnder("order", "storage", "others"),
+    ),
     parameters=(
         TBL,
         _COLS,
@@ -103,6 +110,12 @@ PICA = Release(
     algorithm="duckanon._methods.swap.people_swaps:pica",
     stage="release",
     summary="Permutes the independent components of clusters: new records that keep nonlinear structure.",
+    promises=(
+        KeepsRows(),
+        OnlyColumns("cols"),
+        KeepsTypes("cols"),
+        InvariantUnder("storage", "others"),
+    ),
     parameters=(
         TBL,
         _COLS,
@@ -125,6 +138,7 @@ PICA_REPORT = Report(
     stage="release",
     summary="Returns the search for the cluster size of anon.pica: one row per trial release with its privacy "
     "measures.",
+    promises=(InvariantUnder("storage", "others"),),
     parameters=(TBL, _COLS, *_CLUSTERS, LOG, ENCODED_NULLS, _CHECKS, *_READING),
     schema=TRIALS,
     tables=("table", "reference"),
@@ -144,6 +158,12 @@ SPECTRAL_RHS = Release(
     algorithm="duckanon._methods.swap.rhs:spectral_rhs",
     stage="release",
     summary="Microaggregates along principal components: every released record stands for at least k.",
+    promises=(
+        AtLeastKPeople("cols"),
+        KeepsRows(),
+        OnlyColumns("cols"),
+        InvariantUnder("order", "storage", "others"),
+    ),
     parameters=(TBL, _COLS, _K_ROWS, _LABEL, KEY, LOG, ENCODED_NULLS, SEED, UNRELEASED_PERSON),
     checks=(person_is_no_col,),
     tables=("source",),
@@ -155,6 +175,12 @@ RHS = Release(
     stage="release",
     summary="Recursive histogram sanitization, for comparison: splits all columns at once, and fails where there are "
     "many.",
+    promises=(
+        AtLeastKPeople("cols"),
+        KeepsRows(),
+        OnlyColumns("cols"),
+        InvariantUnder("order", "storage", "others"),
+    ),
     parameters=(
         TBL,
         _COLS,

@@ -19,6 +19,7 @@ from duckanon._core.encoding.coordinates import WIDE, Places, placed_choices, su
 from duckanon._core.encoding.fit import fit
 from duckanon._core.encoding.formulas import Formula, found_formulas
 from duckanon._core.encoding.lookups import Lookup, found_lookups
+from duckanon._core.encoding.number_types import NumberTypes
 from duckanon._core.encoding.parts import ColumnParts, doubles, rounded
 from duckanon._core.encoding.special import special_choices
 from duckanon._methods.releasable.bounds import Bounds
@@ -52,6 +53,7 @@ class PlainColumns:
         formulas, lookups: What is computed from the rest in the end.
         table, reference: The plain columns, and those of another table, if there is one.
         places: The coordinates of choices between many values, by the name of the plain column.
+        types: How the numbers of the table were read.
     """
 
     schema: pa.Schema
@@ -61,6 +63,7 @@ class PlainColumns:
     table: pa.Table
     reference: pa.Table | None
     places: Mapping[str, Places]
+    types: NumberTypes
 
     @classmethod
     def of(
@@ -76,7 +79,8 @@ class PlainColumns:
         if reference is not None:  # read like the table's own, but nobody of them counts
             both = pa.concat_tables([table, reference.cast(table.schema)])
             people = np.where(np.arange(both.num_rows) < rows, np.arange(both.num_rows), NOBODY)
-        columns = split_columns(both, people, Reading(settings.k, special, categories, nulls))
+        types = NumberTypes.of(both)
+        columns = split_columns(types.read(both), people, Reading(settings.k, special, categories, nulls))
         _refuse_constant(table)
         is_auto = settings.derived == "auto"
         formulas = found_formulas(columns) if is_auto else []
@@ -96,7 +100,7 @@ class PlainColumns:
                 f"others follow from them, are NULL, or have no second value shared by {settings.k} people."
             )
         plain, others = both.slice(0, rows), None if reference is None else both.slice(rows)
-        return cls(table.schema, columns, formulas, lookups, plain, others, wide_places(columns, plain))
+        return cls(table.schema, columns, formulas, lookups, plain, others, wide_places(columns, plain), types)
 
     def log(self, log: Sequence[str] | None) -> list[str] | None:
         """Return which plain numbers are logged, of those that a caller names; refuse what is no number."""
@@ -144,7 +148,8 @@ class PlainColumns:
         for index, formula in computed.items():
             values = formula.computed([doubles(arrays[source]) for source in formula.sources])
             arrays[index] = rounded(self.columns[index], values)
-        return pa.record_batch([arrays[index] for index in range(len(self.columns))], schema=self.schema)
+        written = [self.types.write_column(column.name, arrays[index]) for index, column in enumerate(self.columns)]
+        return pa.record_batch(written, schema=self.schema)
 
     def reader(self, made: pa.RecordBatchReader) -> pa.RecordBatchReader:
         """Read released plain rows as rows of the table."""

@@ -30,7 +30,7 @@ def spectral_rhs(
     Thesis, Section 4.1.2, Figure 4-2.
     """
     random = generator(seed)
-    table, encoding, keys, people = read_whole(source, key, log, nulls, person)
+    table, encoding, keys, people, types = read_whole(source, key, log, nulls, person)
     matrix = encoding.matrix(table)
     labels = halving.spectral_rhs(matrix, k, people)
     released = _masked(table, encoding, matrix, labels, label, random)
@@ -40,7 +40,7 @@ def spectral_rhs(
         raise ValueError(
             f"a released record would stand for {least} {counted} instead of {k}: the promise is not kept."
         )
-    return reader_of(shuffled(released, keys, random))
+    return reader_of(types.write(shuffled(released, keys, random)))
 
 
 def rhs(
@@ -57,7 +57,7 @@ def rhs(
 ) -> pa.RecordBatchReader:
     """Replace groups, formed by splitting all columns at once, by copies of one record: for comparison only."""
     random = generator(seed)
-    table, encoding, keys, people = read_whole(source, key, log, nulls, person)
+    table, encoding, keys, people, types = read_whole(source, key, log, nulls, person)
     matrix = encoding.matrix(table)
     labels = halving.rhs(matrix, k, people)
     unprotected = halving.rows_in_small_groups(labels, k, people)
@@ -67,7 +67,8 @@ def rhs(
             f"{unprotected:,} of {len(matrix):,} records end in groups of fewer than {fewer}, as they do when many "
             f"columns are split at once; use anon.spectral_rhs, or checks := 'off' to compare with it."
         )
-    return reader_of(shuffled(_masked(table, encoding, matrix, labels, label, random), keys, random))
+    masked = _masked(table, encoding, matrix, labels, label, random)
+    return reader_of(types.write(shuffled(masked, keys, random)))
 
 
 def _masked(

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.encoding.arrow import indices_of, kind_of
-from duckanon._core.encoding.column_split import OTHER, whole
+from duckanon._core.encoding.column_split import whole
 from duckanon._core.encoding.digits import cleaned
 from duckanon._core.encoding.parts import ColumnParts, doubles
 from duckanon._methods.releasable.bounds import Bounds
@@ -41,8 +41,8 @@ class _Texts:
         found, firsts = np.unique(np.where(indices < 0, len(listed) - 1, indices), return_index=True)
         type_ = column.array.type.value_type if pa.types.is_dictionary(column.array.type) else column.array.type
         values = pa.array([listed[index] for index in found.tolist()], type_)
-        has_others = OTHER in column.outcomes
-        return cls(values, column.codes[firsts], column.outcomes.index(OTHER) if has_others else _commonest(column))
+        unseen = _commonest(column) if column.merged is None else column.outcomes.index(column.merged)
+        return cls(values, column.codes[firsts], unseen)
 
     def choices(self, array: pa.Array) -> Ints:
         """Return the choice of every row."""
@@ -96,7 +96,7 @@ class SurveyColumns:
     """Reader of a table's rows like those of a survey of it, with k people behind the ends of numbers."""
 
     def __init__(self, plain: PlainColumns, k: int) -> None:
-        self._plain = plain
+        self._plain, self.types = plain, plain.types
         self._choices: list[_Texts | _Numbers] = [
             (_Texts if kind_of(column.name, column.array.type) == "category" else _Numbers).of(column)
             for column in plain.columns
@@ -116,7 +116,7 @@ class SurveyColumns:
         """Return the plain columns of rows of the survey's columns and types; missing numbers are drawn."""
         columns = []
         for column, choices in zip(self._plain.columns, self._choices, strict=True):
-            values = cleaned(whole(rows.column(column.name)))
+            values = cleaned(self.types.read_column(column.name, whole(rows.column(column.name))))
             columns.append(replace(column, codes=choices.choices(values), array=values))
         return self._plain.alike(columns, self.bounds, random)
 

@@ -10,6 +10,7 @@ import numpy as np
 from duckanon._core.common.arrays import Bools, Ints, Reals
 from duckanon._core.encoding.coordinates import Places
 from duckanon._core.encoding.parts import ColumnParts
+from duckanon._methods.releasable.grids import Grid, grid_of
 from duckanon._methods.releasable.safe_numbers import SafeNumbers
 from duckanon._methods.synthesize.equal_numbers import EqualNumbers
 
@@ -70,6 +71,12 @@ class CodedTable:
         wide = sum(int(places.coordinates.shape[1]) for places in self.wide.values())
         choices = sum(self.columns[index].choices - 1 for index in narrow)
         return len(self.numbers) + len(self.equal) + wide + choices
+
+    @property
+    def grids(self) -> list[Grid | None]:
+        """The grids that numbers are released with, by column; None for choices."""
+        computed = [None if column.regular is None else grid_of(column.regular) for column in self.columns]
+        return [self.numbers[index].grid if index in self.numbers else grid for index, grid in enumerate(computed)]
 
     @property
     def widths(self) -> list[int]:

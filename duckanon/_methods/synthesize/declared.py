@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from duckanon._core.common import parameters as shared
+from duckanon._core.common.contracts import DrawsRows, InvariantUnder, KeepsTypes, OnlyColumns, SharedValues
 from duckanon._core.common.declare import Parameter, Release
 from duckanon._core.common.rules import ColumnName, ColumnNames, Whole
 
@@ -30,6 +31,13 @@ SPECTRAL_RELEASE = Release(
     algorithm="duckanon._methods.synthesize.spectral_release:spectral_release",
     stage="release",
     summary="Draws new records that keep a table's means and correlations, of values shared by at least k people.",
+    promises=(
+        SharedValues(),
+        DrawsRows(),
+        OnlyColumns("cols", "by"),
+        KeepsTypes("cols", "by"),
+        InvariantUnder("order", "storage", "others"),
+    ),
     parameters=(
         shared.TBL,
         shared.COLS.having(meaning="The columns to release"),
@@ -59,6 +67,13 @@ SYNTHESIZE = Release(
     stage="release",
     summary="Draws new records column by column, which keep what belongs together, of values shared by at least k "
     "people: the release to recommend.",
+    promises=(
+        SharedValues(),
+        DrawsRows(),
+        OnlyColumns("cols", "by", "person"),
+        KeepsTypes("cols", "by"),
+        InvariantUnder("order", "storage", "others"),
+    ),
     parameters=(
         shared.TBL,
         shared.COLS.having(meaning="The columns to release, drawn in the order of the table"),

@@ -13,6 +13,7 @@ from duckanon._core.common.progress import Tell, within
 from duckanon._core.common.threads import one_thread
 from duckanon._core.encoding.column_split import Reading
 from duckanon._core.encoding.parts import ColumnParts
+from duckanon._methods.releasable.grids import Grid
 from duckanon._methods.synthesize.audited_size import without_some
 from duckanon._methods.synthesize.few_valued import MOST_UNUSUAL, is_usual
 from duckanon._methods.synthesize.orthogonal import apportioned
@@ -32,11 +33,12 @@ class Drawing(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """A release: its rows, whose each is, the columns that it was drawn from, and the least people of a value."""
+    """A release: its rows, whose each is, its columns as they were drawn, their grids, the least people of a value."""
 
     table: pa.Table
     person: Ints
     columns: list[ColumnParts]
+    grids: list[Grid | None]
     least: list[int]
 
 
@@ -84,7 +86,7 @@ def people_with_rows(
         new = draw.draw(number, without_some(group, None, drawing.keep_out, random), count, share)
         whose.append(new.person + int(counts[:number].sum()))
         made.append(labelled(pa.table(new.arrays, schema=table.schema), labels, int(sequences.firsts[group[0]])))
-    return Drawn(pa.concat_tables(made), np.concatenate(whose), columns.released, draw.least)
+    return Drawn(pa.concat_tables(made), np.concatenate(whose), columns.released, columns.grids, draw.least)
 
 
 def sequence_draw(columns: SequenceColumns, drawing: Drawing, random: np.random.Generator) -> SequenceDraw:

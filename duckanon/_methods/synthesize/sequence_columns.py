@@ -16,7 +16,7 @@ from duckanon._core.encoding.column_split import Reading, number_parts, split_co
 from duckanon._core.encoding.digits import cleaned
 from duckanon._core.encoding.parts import ColumnParts, doubles
 from duckanon._core.encoding.special import special_values
-from duckanon._methods.releasable.grids import off_taken, places_of
+from duckanon._methods.releasable.grids import Grid, off_taken, places_of
 from duckanon._methods.releasable.safe_numbers import SafeNumbers
 from duckanon._methods.synthesize.sequence_order import Sequences
 from duckanon._methods.synthesize.table_groups import with_digits
@@ -143,6 +143,12 @@ class SequenceColumns:
         """Return the least number of people who share a released value of a column."""
         numbers = self.date_numbers.get(index) or self.numbers.get(index)
         return self.k if numbers is None else numbers.least
+
+    @property
+    def grids(self) -> list[Grid | None]:
+        """The grids that the columns are released with; None for choices."""
+        numbers = self.numbers | self.date_numbers
+        return [numbers[index].grid if index in numbers else None for index in range(len(self.columns))]
 
     def quantiles(self, index: int, rows: Ints) -> Callable[[Floats], Ints]:
         """Return the quantile function of a number, among rows."""

@@ -54,7 +54,7 @@ def spectral_release(
     """
     random = generator(seed)
     told = tell or silent
-    table, labels, people = read_rows(source, by or [], person, k)
+    table, labels, people, types = read_rows(source, by or [], person, k)
     reading = Reading(
         k,
         special_choices(special, table.column_names),
@@ -76,7 +76,8 @@ def spectral_release(
         parts = redrawing.redrawn(used, count, size, random, within(tell_group, 0.9, 1.0))
         made.append(labelled(redrawing.table(parts, table.schema), labels, int(group[0])))
     released = pa.concat_tables(made)
-    refuse_rare_values(columns, released, people, redrawing.least)
+    refuse_rare_values(columns, redrawing.grids, released, people, redrawing.least)
+    released = types.write(released)
     return reader_of(released.take(pa.array(random.permutation(released.num_rows))))
 
 

@@ -76,7 +76,7 @@ def synthesize(
     random = generator(seed)
     told = tell or silent
     read = whole_table(source)
-    table, labels, people = read_rows(read, by or [], person, k)
+    table, labels, people, types = read_rows(read, by or [], person, k)
     if categories is None:
         named = few_valued(table, people, k)
     else:
@@ -91,8 +91,8 @@ def synthesize(
             drawn = people_with_rows(table, labels, people, reading, drawing, order_by, random, told)
         else:
             drawn = _rows(table, labels, people, reading, drawing, random, told)
-    refuse_rare_values(drawn.columns, drawn.table, people, drawn.least)
-    released = drawn.table
+    refuse_rare_values(drawn.columns, drawn.grids, drawn.table, people, drawn.least)
+    released = types.write(drawn.table)
     if person is not None:
         numbers = 1 + random.permutation(int(drawn.person.max()) + 1)
         name = read.column_names[person_index(person, read.column_names)]
@@ -134,7 +134,7 @@ def _rows(
             used = used[usual[used]]
         parts = SequentialDraw(redrawing, used, count, drawing.leaf, implications, random).run(tell_group)
         made.append(labelled(redrawing.table(parts, table.schema), labels, int(group[0])))
-    return Drawn(pa.concat_tables(made), np.arange(total), columns, redrawing.least)
+    return Drawn(pa.concat_tables(made), np.arange(total), columns, redrawing.grids, redrawing.least)
 
 
 def _refuse_few(rows: int, people: Ints | None, leaf: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -13,9 +14,10 @@ from duckanon._core.common.codes import encode
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.people import refuse_too_few
 from duckanon._core.encoding.digits import with_telling_digits
+from duckanon._core.encoding.number_types import NumberTypes
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._core.encoding.whole_sources import whole_people
-from duckanon._methods.releasable.grids import at_digits
+from duckanon._methods.releasable.grids import Grid, at_digits
 from duckanon._methods.releasable.marginals import refuse_rare
 from duckanon._methods.synthesize.audited_size import without_some
 
@@ -31,7 +33,16 @@ def with_digits(column: ColumnParts) -> ColumnParts:
     return replace(column, regular=with_telling_digits(column.regular, regular))
 
 
-def read_rows(source: object, by: Sequence[str], person: str | None, k: int) -> tuple[pa.Table, pa.Table, Ints | None]:
+class TableRows(NamedTuple):
+    """A table to draw from: its columns, the columns of labels, whose each row is, and how its numbers were read."""
+
+    table: pa.Table
+    labels: pa.Table
+    people: Ints | None
+    types: NumberTypes
+
+
+def read_rows(source: object, by: Sequence[str], person: str | None, k: int) -> TableRows:
     """Read a source whole, the columns of labels and of people apart; refuse too few people or columns."""
     table, people = whole_people(source, person)
     labels = known_columns("by", by, table.column_names)
@@ -39,16 +50,24 @@ def read_rows(source: object, by: Sequence[str], person: str | None, k: int) -> 
     drawn = table.drop_columns(labels)
     if drawn.num_columns < 2:
         raise ValueError(f"cols must name at least two columns; got {drawn.num_columns}.")
-    return drawn, table.select(labels), people
+    types = NumberTypes.of(drawn)
+    return TableRows(types.read(drawn), table.select(labels), people, types)
 
 
 def refuse_rare_values(
-    columns: Sequence[ColumnParts], released: pa.Table, people: Ints | None, least: Sequence[int]
+    columns: Sequence[ColumnParts],
+    grids: Sequence[Grid | None],
+    released: pa.Table,
+    people: Ints | None,
+    least: list[int],
 ) -> None:
-    """Count, at the digits by which people are told apart, that every released value has its least number of people."""
-    counted = {column.name: at_digits(column, column.array) for column in columns}
-    shown = {column.name: at_digits(column, released.column(column.name).combine_chunks()) for column in columns}
-    refuse_rare(pa.table(counted), pa.table(shown), people, least)
+    """Count, at the digits that each column is drawn with, that every released value has its least number of people."""
+    counted, shown = {}, {}
+    for column, grid in zip(columns, grids, strict=True):
+        counted[column.name] = at_digits(grid, column, column.array)
+        shown[column.name] = at_digits(grid, column, released.column(column.name).combine_chunks())
+    labels = [column.merged for column in columns]
+    refuse_rare(pa.table(counted), pa.table(shown), people, least, labels)
 
 
 def groups_of(labels: pa.Table, rows: int) -> list[Ints]:

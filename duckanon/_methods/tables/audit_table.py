@@ -57,11 +57,14 @@ def audit_table(
     value, people = (np.full(len(cells), np.nan) for _ in range(2))
     value[place] = table.column("value").cast(pa.float64()).to_numpy(zero_copy_only=False)
     people[place] = table.column("people").cast(pa.float64()).to_numpy(zero_copy_only=False)
+    counts = people if has_people else value
+    if wrong := int((counts < 0).sum()):
+        which = f"got {wrong}." if has_people else f"got {wrong}: name the column of people where value is a sum."
+        raise ValueError(f"{'people' if has_people else 'value'} must have no number of people below 0; {which}")
     relations = relations_of(cells)
     if has_people or not overlapping:
         _refuse_inconsistent(relations, value)
-    people = people if has_people else value
-    return _findings(cells, relations, value, people, place, rule, original is not None, overlapping=overlapping)
+    return _findings(cells, relations, value, counts, place, rule, original is not None, overlapping=overlapping)
 
 
 def _findings(

@@ -149,8 +149,8 @@ def table_cells(
     Args:
         dimensions: The columns of the table.
         inner: Entries of inner cells.
-        person: Who each entry is from, -1 for nobody; each person at most once for an inner cell. None: nobody
-            contributes to two inner cells.
+        person: Who each entry is from, -1 for nobody, whose rows are one contribution; each at most once for an inner
+            cell. None: nobody contributes to two inner cells.
         counts_people: Whether the table shows people.
         with_empty: Whether cells without contributions belong to it.
         tables: The names of the columns of each table to publish; one of all columns, where there is none.
@@ -161,8 +161,7 @@ def table_cells(
         inner = replace(inner, entries=np.where(person >= 0, person_keys[np.maximum(person, 0)], 0) * inner.people)
     is_once = np.ones(len(inner.key), dtype=bool)
     if person is not None:
-        often = np.bincount(person[person >= 0], minlength=1) > 1
-        is_once = ~often[np.maximum(person, 0)] | (person < 0)
+        is_once = np.bincount(person + 1)[person + 1] == 1
     parts = [_margins(dimensions, inner.take(np.flatnonzero(is_once)).added())] if is_once.any() else []
     if not is_once.all():
         assert person is not None
@@ -178,7 +177,7 @@ def table_cells(
         sums=sums,
         is_shown=np.ones(len(sums.key), dtype=bool),
         counts_people=counts_people,
-        overlaps=not is_once.all(),
+        overlaps=person is not None and bool((~is_once & (person >= 0)).any()),
         coordinates=sums.key[:, None] // steps % sizes,
     )
     if not tables:
@@ -210,9 +209,10 @@ def _margins_by_person(
         value, entries = np.add.reduceat(value[order], starts), np.add.reduceat(entries[order], starts)
     largest = np.zeros((len(key), inner.largest.shape[1]))
     largest[:, :1] = np.abs(value)[:, None]
-    entries = entries if person_keys is None else person_keys[person]
-    each = Contributions(key, entries, np.ones_like(key), value, np.abs(value), largest, owner=person)
-    return each.added()
+    is_person = person >= 0
+    entries = entries if person_keys is None else np.where(is_person, person_keys[person], 0)
+    owner = np.where(is_person, person, NOBODY)
+    return Contributions(key, entries, is_person.astype(np.int64), value, np.abs(value), largest, owner).added()
 
 
 def _in_groups(dimensions: Sequence[Dimension], place: int, key: Ints) -> tuple[Ints, Ints]:

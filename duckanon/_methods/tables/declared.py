@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from duckanon._core.common.contracts import TABLE, CellsOfKPeople, InvariantUnder, TrueCells
 from duckanon._core.common.declare import Options, Parameter, Release
 from duckanon._core.common.parameters import PERSON, TBL
 from duckanon._core.common.rules import (
@@ -139,6 +140,11 @@ PROTECT_TABLE = Release(
     algorithm="duckanon._methods.tables.protect_table:protect_table",
     stage="release",
     summary="Returns a table of counts or sums with all margins, in which cells that give people away are hidden.",
+    promises=(
+        CellsOfKPeople(),
+        TrueCells(),
+        InvariantUnder(*TABLE),
+    ),
     parameters=(
         TBL,
         _BY,
@@ -193,6 +199,7 @@ AUDIT_TABLE = Release(
     algorithm="duckanon._methods.tables.audit_table:audit_table",
     stage="release",
     summary="Finds what readers can compute of the hidden cells of a table of counts or sums, whoever made it.",
+    promises=(InvariantUnder(*TABLE),),
     parameters=(
         Parameter(
             "published",

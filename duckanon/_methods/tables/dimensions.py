@@ -8,9 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckanon._core.common.arrays import Ints
-
-TOTAL = "Total"
-"""The label of the margin of a column: all its values together."""
+from duckanon._core.common.made_labels import TOTAL
 
 Label = str | None
 Tree = Mapping[Label, Sequence[Label]]
@@ -50,10 +48,6 @@ def dimension(name: str, values: Sequence[Label], trees: Sequence[Tree] = (), to
 
     A label stands for the same values in every hierarchy, and a group of all values is the total.
     """
-    if total in values:
-        raise ValueError(
-            f"column \"{name}\" has the value '{total}', which is the label of its margin; rename it first."
-        )
     places: dict[Label, int] = {value: place for place, value in enumerate(values)}
     members: dict[int, frozenset[int]] = {place: frozenset((place,)) for place in places.values()}
     everything, whole = frozenset(range(len(values))), -1
@@ -83,6 +77,10 @@ def dimension(name: str, values: Sequence[Label], trees: Sequence[Tree] = (), to
             below = above
         if set(below) != {whole}:
             relations[whole, tuple(sorted(set(below)))] = None
+    if total in places:
+        raise ValueError(
+            f"hierarchies of \"{name}\" must not call a value or some of them '{total}', as its margin is."
+        )
     if not trees:
         relations[whole, tuple(range(len(values)))] = None
     last = len(places)

@@ -21,6 +21,12 @@ from duckanon._methods.tables.relations import components, not_subtractable, res
 LARGEST_VALUE = 1e4
 """Values are scaled to this: HiGHS gives up programs over amounts of money as they are."""
 
+BEYOND = 1e-6
+"""By how much an end has to be beyond what a cell needs: more than sums are rounded by, and ten times the solver's."""
+
+PASSES = 20
+"""Over the relations of a component, until no end moves."""
+
 TOGETHER = 4_000
 """Cells of small components that share a program."""
 
@@ -56,14 +62,46 @@ def narrow_cells(
     for cells, block in _batches(components(system.matrix, remaining), asked):
         of_batch = restricted(by_column, cells)
         value, least = system.value[cells] / scale, system.least[cells] / scale
-        places = np.flatnonzero(asked[cells])
+        ends = _propagate(of_batch, value, least)
         for direction, need in ((1, above), (-1, below)):
+            places = np.flatnonzero(asked[cells])
             reached = value[places] + direction * need[cells[places]] / scale
             if direction < 0:
                 reached = np.maximum(reached, least[places])
+            is_out = direction * (ends[direction][places] - reached) < -BEYOND * np.maximum(1, np.abs(value[places]))
+            failed[direction].append(cells[places[is_out]])
+            places, reached = places[~is_out], reached[~is_out]
             program = _Program(of_batch, value, least, places, reached, direction)
             failed[direction].append(cells[places[program.unreached(block[places], one_by_one)]])
     return np.sort(np.concatenate(failed[-1])), np.sort(np.concatenate(failed[1]))
+
+
+def _propagate(matrix: sparse.csr_matrix, value: Floats, least: Floats) -> dict[int, Floats]:
+    """Return ends that no cell can be beyond, below (-1) and above (1): what each relation leaves for its cells.
+
+    A program would give closer ones, but a few passes give those of all cells: where many cells fail, most fail here
+    (836 of 862 small cells of 150 rows, which took 11 seconds by a program each).
+    """
+    row, cell, is_part = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr)), matrix.indices, matrix.data > 0
+    sums = (matrix @ value)[row]
+    low, high = least.copy(), np.full(len(value), np.inf)
+    for _ in range(PASSES):
+        before = low.copy(), high.copy()
+        smallest, largest = np.where(is_part, low[cell], -high[cell]), np.where(is_part, high[cell], -low[cell])
+        most, fewest = sums - _sum_of_others(row, smallest), sums - _sum_of_others(row, largest)
+        np.minimum.at(high, cell, np.where(is_part, most, -fewest))
+        np.maximum.at(low, cell, np.where(is_part, fewest, -most))
+        if np.array_equal(before[0], low) and np.array_equal(before[1], high):
+            break
+    return {-1: low, 1: high}
+
+
+def _sum_of_others(row: Ints, ends: Floats) -> Floats:
+    """Add up the ends of all other entries of each entry's row, some of which are infinite."""
+    is_open, count = np.isinf(ends), int(row.max(initial=-1)) + 1
+    finite, infinite = np.where(is_open, 0, ends), np.where(is_open, ends, 0)
+    has_open = np.bincount(row, is_open, count)[row] > is_open
+    return np.where(has_open, np.bincount(row, infinite, count)[row], np.bincount(row, finite, count)[row] - finite)
 
 
 def intervals(matrix: sparse.csr_matrix, value: Floats, asked: Bools, least: float) -> tuple[Floats, Floats]:

@@ -12,8 +12,8 @@ from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._core.common.imports import imported
 from duckanon._methods.tables.cells import Cells
 from duckanon._methods.tables.patterns import Before, Pattern, hide_cells, hide_people
-from duckanon._methods.tables.primary import CellRule
-from duckanon._methods.tables.source import labels_of, locate, read_cells
+from duckanon._methods.tables.primary import CellRule, primary_cells
+from duckanon._methods.tables.source import labels_of, locate, read_cells, without_empty
 
 
 def protect_table(
@@ -36,7 +36,7 @@ def protect_table(
     """Return the cells of the tables to publish. Options are as `PROTECT_TABLE` declares them."""
     rule = CellRule(k, p, dominance)
     cells = read_cells(
-        table,
+        without_empty(table),
         tables=[by, *(linked or ())],
         measure=measure,
         person=person,
@@ -57,9 +57,11 @@ def protect_table(
         round_cells = imported("duckanon._methods.tables.rounding:round_cells")
         rounded = round_cells(cells, k, key or "", None if before is None else _rounded_before(before, k))
         return _with_other_counts(cells, rounded.people, rounded.deviation)
+    primary = primary_cells(cells, rule, protects_zeros=zeros == "protected").cells
+    _refuse_too_many(cells, primary, primary, max_suppressed_fraction)  # before the search: it would hide more
     pattern = hide_cells(cells, rule, protects_zeros=zeros == "protected", before=before)
     _refuse_unprotected(pattern)
-    _refuse_too_many(cells, pattern, max_suppressed_fraction)
+    _refuse_too_many(cells, pattern.withheld, pattern.primary, max_suppressed_fraction)
     rows = np.flatnonzero(cells.is_shown)
     hidden, checked = pattern.withheld[rows], pattern.faults.interval_checked
     without_people = hidden
@@ -129,16 +131,16 @@ def _refuse_unprotected(pattern: Pattern) -> None:
         )
 
 
-def _refuse_too_many(cells: Cells, pattern: Pattern, most: float) -> None:
-    """Refuse a table of which too much is hidden, and say which column to coarsen."""
+def _refuse_too_many(cells: Cells, hidden: Bools, primary: Bools, most: float) -> None:
+    """Refuse a table of which too much has to be hidden, and say which column to coarsen."""
     size, inner = np.abs(cells.value), cells.is_inner & cells.is_shown
     if not inner.any():
         return
-    share = size[inner & pattern.withheld].sum() / max(size[inner].sum(), 1e-300)
+    share = size[inner & hidden].sum() / max(size[inner].sum(), 1e-300)
     if share > most:
         raise ValueError(
-            f"{share:.0%} of the value of the inner cells would be hidden, more than max_suppressed_fraction allows; "
-            f'coarsen "{column_to_coarsen(cells, pattern.primary)}" first, or raise max_suppressed_fraction.'
+            f"at least {share:.0%} of the value of the inner cells would be hidden, more than max_suppressed_fraction "
+            f'allows; coarsen "{column_to_coarsen(cells, primary)}" first, or raise max_suppressed_fraction.'
         )
 
 

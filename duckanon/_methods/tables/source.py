@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon._core.common.arrays import Bools, Floats, Ints, distinct
+from duckanon._core.common.made_labels import TOTAL
 from duckanon._methods.tables.cells import NOBODY, Cells, Contributions, strides, table_cells
-from duckanon._methods.tables.dimensions import TOTAL, Label, Tree, dimension
+from duckanon._methods.tables.dimensions import Label, Tree, dimension
 from duckanon._methods.tables.person_keys import person_keys
 
 _OWN = "_duckanon_"
@@ -41,7 +42,12 @@ def read_cells(
         labels, code = _coded(table.column(name))
         dimensions.append(dimension(name, labels, trees_of(name, hierarchies)))
         codes.append(code)
-    key = np.stack(codes, axis=1) @ strides(dimensions)
+    contributes = _contributes(table)
+    if not contributes.any():
+        raise ValueError(
+            f"{'person' if measure is None else 'measure'} must have a value in some row; got NULL in all."
+        )
+    table, key = table.filter(pa.array(contributes)), (np.stack(codes, axis=1) @ strides(dimensions))[contributes]
     hashes, people = (None, None) if person is None else _people(table.column(f"{_OWN}person"))
     return table_cells(
         dimensions,
@@ -52,6 +58,11 @@ def read_cells(
         tables=[spelled_as(names, one) for one in tables] if len(tables) > 1 else (),
         person_keys=None if secret is None or hashes is None else person_keys(hashes, secret),
     )
+
+
+def without_empty(table: pa.Table) -> pa.Table:
+    """Leave out rows that contribute nothing, so that no label tells of them."""
+    return table.filter(pa.array(_contributes(table)))
 
 
 def read_labels(
@@ -150,18 +161,23 @@ def _people(column: pa.ChunkedArray) -> tuple[list[int], Ints]:
 def _contributions(table: pa.Table, key: Ints, people: Ints | None, largest: int) -> Contributions:
     entries = _numbers(table, "entries").astype(np.int64)
     value = _numbers(table, "value")
-    if not np.isfinite(value).all():
-        raise ValueError("measure must be finite in every row.")
+    with np.errstate(over="ignore"):
+        is_finite = np.isfinite(np.abs(value).sum())
+    if not is_finite:
+        raise ValueError("measure must have finite values and sums.")
     if people is None:
         owner = np.argsort(np.argsort(key))  # of a cell of one person the number of its only inner cell
         who, absolute = entries, _numbers(table, "absolute")
         tops = np.stack([_numbers(table, f"largest_{rank}") for rank in range(1, largest + 1)], axis=1)
     else:
-        has_entries: Bools = entries > 0
-        who = ((people >= 0) & has_entries).astype(np.int64)
+        who = (people >= 0).astype(np.int64)
         owner, absolute, tops = people, np.abs(value), np.zeros((len(key), largest))
         tops[:, 0] = absolute
     return Contributions(key, entries, who, value, absolute, tops, np.where(who > 0, owner, NOBODY))
+
+
+def _contributes(table: pa.Table) -> Bools:
+    return _numbers(table, "entries") > 0
 
 
 def _numbers(table: pa.Table, name: str) -> Floats:

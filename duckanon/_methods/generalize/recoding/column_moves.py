@@ -102,8 +102,6 @@ class Flat:
     """No structure: some leaves are kept, all others are merged into one group."""
 
     leaves: int  # how many there are
-    # whether the merged group says that a value is none of those that are kept; else it says nothing
-    says_others: bool = True
 
 
 @dataclass(frozen=True)

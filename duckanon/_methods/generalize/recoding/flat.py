@@ -15,8 +15,7 @@ class FlatAxis(Axis):
 
     def __init__(self, structure: Flat, leaf_rows: Ints, atom_rows: int, has_null: bool) -> None:
         self.leaves = structure.leaves
-        self.says_others = structure.says_others  # else a merged group says nothing at all
-        self.least_of_all = max(self.leaves, 2) if self.says_others else 2  # leaves from which on it says nothing
+        self.least_of_all = max(self.leaves, 2)  # leaves from which on a merged group says nothing
         order = np.argsort(leaf_rows[: self.leaves], kind="stable")
         rare = int(np.searchsorted(leaf_rows[order], atom_rows))
         rare = rare if rare >= 2 else 0
@@ -43,7 +42,7 @@ class FlatAxis(Axis):
     def _loss(self, size: Ints | int, with_null: bool = False) -> Floats:
         """Return the share of the other values, NULL among them, that a group of so many leaves holds too."""
         share = np.maximum(np.asarray(size) + with_null - 1.0, 0) / max(self.leaves + self.has_null - 1, 1)
-        return np.where(np.asarray(size) + (with_null and not self.says_others) >= self.least_of_all, 1.0, share)
+        return np.where(np.asarray(size) >= self.least_of_all, 1.0, share)
 
     def _groups(self, state: tuple[int, ...]) -> tuple[Ints, Floats]:
         merged = np.zeros(self.n_atoms, dtype=bool)

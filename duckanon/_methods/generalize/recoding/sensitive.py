@@ -25,14 +25,14 @@ class Sensitive:
     # are told
     combination: Ints
     value: Ints
-    count: Floats | None  # how many rows have them; None where people are told
+    count: Floats  # how many rows have them; 1 where people are told
     person: Ints | None  # whose they are; None where every row is a person
 
     @classmethod
     def of_entries(cls, rule: DiversityRule, value: Ints, counts: Ints, person: Ints | None) -> Sensitive:
         """Take the sensitive value of each entry of a table, its rows, and whose they are; nobody's do not count."""
         known = np.arange(len(value)) if person is None else np.flatnonzero(person != NOBODY)
-        count = counts[known].astype(np.float64) if person is None else None
+        count = counts[known].astype(np.float64) if person is None else np.ones(len(known))
         values = int(value.max()) + 1 if len(value) else 1
         return cls(rule, values, known, value[known], count, None if person is None else person[known])
 
@@ -44,8 +44,8 @@ class Sensitive:
             keys, count, person = cells.keys, np.asarray(cells.rows, np.float64), None
         else:
             people = int(self.person.max(initial=0)) + 1
-            keys, count = distinct(cell * people + self.person), None
-            keys, person = keys // people, keys % people
+            keys = distinct(cell * people + self.person)
+            keys, count, person = keys // people, np.ones(len(keys)), keys % people
         return replace(self, combination=keys // self.values, value=keys % self.values, count=count, person=person)
 
     def kept(self, class_of_combination: Ints, is_asked: Bools) -> Bools:
@@ -56,26 +56,39 @@ class Sensitive:
         """
         progress.check()
         classes = len(is_asked)
-        cells = self.merged(class_of_combination, classes)
-        own, value = cells.combination, cells.value
-        count = cells.count
-        if count is None:  # a person with several values counts for each
-            groups = Groups(own * self.values + value, classes * self.values)
-            own, value, count = groups.keys // self.values, groups.keys % self.values, groups.rows.astype(np.float64)
-        is_kept = is_asked & self.rule.diverse_entries(own, count, classes)
+        members = self.merged(class_of_combination, classes)
+        cells = members._cells(classes)
+        is_kept = is_asked & self.rule.diverse_entries(cells.combination, cells.count, classes)
         if self.rule.t is None or not is_kept.any():
             return is_kept
-        is_kept &= self.rule.are_close(self._distances(own, value, count, np.ones(classes, bool)))
+        is_kept &= self.rule.are_close(cells._distances(members._totals(np.ones(classes, bool)), classes))
         if not is_kept.all() and is_kept.any():
-            far = self._distances(own, value, count, is_kept)
+            far = cells._distances(members._totals(is_kept), classes)
             if not self.rule.are_close(far[is_kept]).all():
                 return np.zeros(classes, bool)
         return is_kept
 
-    def _distances(self, own: Ints, value: Ints, count: Floats, is_left: Bools) -> Floats:
-        """Return how far the values of each class that is left are from those of all of them; 1 where it has none."""
-        classes = len(is_left)
-        everybody = np.bincount(value, np.where(is_left[own], count, 0), self.values)
+    def _cells(self, classes: int) -> Sensitive:
+        """Return one entry for each class and value; a person with several values counts for each."""
+        if self.person is None:
+            return self
+        groups = Groups(self.combination * self.values + self.value, classes * self.values)
+        own, value = groups.keys // self.values, groups.keys % self.values
+        return replace(self, combination=own, value=value, count=groups.rows.astype(np.float64), person=None)
+
+    def _totals(self, is_left: Bools) -> Floats:
+        """Count the people of each value in all classes that are left: whoever is in several of them counts once."""
+        inside = is_left[self.combination]
+        value = self.value[inside]
+        if self.person is None:
+            return np.bincount(value, self.count[inside], self.values).astype(np.float64)
+        people = int(self.person.max(initial=0)) + 1
+        pairs = distinct(value * people + self.person[inside])
+        return np.bincount(pairs // people, minlength=self.values).astype(np.float64)
+
+    def _distances(self, everybody: Floats, classes: int) -> Floats:
+        """Return how far the values of each class are from those of the people counted; 1 where it has none of them."""
+        own, value, count = self.combination, self.value, self.count
         whole = everybody / max(everybody.sum(), 1)
         occurs = np.flatnonzero(everybody > 0)
         place = np.zeros(self.values, np.int64)

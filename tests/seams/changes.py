@@ -1,0 +1,155 @@
+"""The same call on the same table said otherwise: what a declaration calls `InvariantUnder` and `CountsPeople`.
+
+A change makes another table of the one that a call is about; the call with the name of that one must then return the
+same rows, in any order. What was made of the table before, such as a release, stays. A face other than SQL would be
+one more way to answer a `Drawn` call, beside `outcomes.run`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from duckanon._core.common.contracts import CountsPeople, InvariantUnder
+from tests.awkward import PARAMETERS, RESULTS, quoted
+from tests.oracles.call import ROW, Rows
+from tests.seams.bench import Bench
+from tests.seams.draws import Drawn
+from tests.seams.matrix import Place
+from tests.seams.outcomes import Outcome, run
+
+OURS = ["_duckanon_row", "_duckanon_one", "_duckanon_number", "_duckanon_rows", "_duckanon_sizes", "_duckanon_size"]
+"""Names of steps and columns in macros."""
+
+LOOSE = {"worst_class", "why", "column_type", "table_name", "unique_growth", "determined_by", "determines"}
+"""Columns that name one of several equals, the table, or its types."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """Another way to say a table: the query of its rows, and what it becomes."""
+
+    name: str
+    query: str
+    kind: str = "TABLE"  # TABLE, VIEW, cte, file or arrow
+    columns: tuple[str, ...] | None = None  # the columns of the answer that are to be the same; None: all
+
+
+def changes(bench: Bench, table: str, promise: Any, has_person: bool) -> Iterator[Change]:
+    """Return the changes that a promise allows."""
+    rows = bench.rows_of(table)
+    source = f"FROM {quoted(table)}"
+    if isinstance(promise, CountsPeople) and has_person and rows.has(bench.table.person or ""):
+        person = quoted(str(bench.table.person))
+        nobody = f"SELECT * REPLACE (NULL AS {person}) {source}"
+        yield Change("every row twice", f"{source} UNION ALL {source}", columns=promise.columns)
+        yield Change("rows of nobody", f"{source} UNION ALL {nobody}", columns=promise.columns)
+    if not isinstance(promise, InvariantUnder):
+        return
+    names = [quoted(one) for one in rows.columns]
+    whole = [one for one in rows.columns if rows.types[one] == "INTEGER" and one != ROW]
+    number = zlib.crc32(f"{table} {promise}".encode())
+    if "order" in promise.changes:
+        yield Change("another order", f"FROM (SELECT * {source} AS t ORDER BY md5(t::VARCHAR), {names[0]} DESC)")
+    if "storage" in promise.changes:
+        yield Change(f"stored as {_KINDS[number % 4]}", source, _KINDS[number % 4])
+    if "columns" in promise.changes:
+        yield Change("columns in another order", f"SELECT {', '.join(reversed(names))} {source}")
+    if "others" in promise.changes:
+        lower = {one.lower() for one in rows.columns}
+        more = [one for one in [*PARAMETERS, *RESULTS, "n", "t", "i"] if one.lower() not in lower]
+        added = ", ".join(f"'x' AS {quoted(one)}" for one in more)
+        yield Change("other columns", f"SELECT *, {added} {source}")
+        added = ", ".join(f"'x' AS {quoted(one)}" for one in OURS if one not in lower)
+        yield Change("columns called as ours", f"SELECT *, {added} {source}")
+    if "types" in promise.changes and whole:
+        kind = ["BIGINT", "DECIMAL(12, 0)", "DOUBLE"][number % 3]
+        replaced = ", ".join(f"{quoted(one)}::{kind} AS {quoted(one)}" for one in whole)
+        yield Change(f"whole numbers as {kind}", f"SELECT * REPLACE ({replaced}) {source}")
+
+
+_KINDS = ["VIEW", "cte", "file", "arrow"]
+
+
+def differences(bench: Bench, place: Place, folder: Path, which: Callable[[Change], bool]) -> Iterator[tuple[str, str]]:
+    """Make the call of a place, then on changed tables; return each change whose rows differ, and the statement."""
+    drawn = place.drawn(bench)
+    table = _table_of(drawn)
+    if table is None or f"'{table}'" not in drawn.statement or "'*'" in drawn.statement:
+        return
+    base = run(bench, drawn)
+    if base.rows is None:
+        return
+    for promise in place.declaration.promises:
+        for change in changes(bench, table, promise, bool(drawn.options.get("person"))):
+            if which(change):
+                changed = _run_changed(bench, drawn, table, change, folder)
+                if fault := _difference(base.rows, changed, change):
+                    yield change.name, f"{changed.drawn.statement}\n    {fault}"
+
+
+def _table_of(drawn: Drawn) -> str | None:
+    """Return the table that a call is about."""
+    named = (drawn.options.get(name) for name in ("tbl", "original", "boxed", "published", "released"))
+    return next((str(name) for name in named if isinstance(name, str)), None)
+
+
+def _run_changed(bench: Bench, drawn: Drawn, table: str, change: Change, folder: Path) -> Outcome:
+    """Make a changed table, and the call on it."""
+    con, other = bench.con, f"{table}_otherwise"
+    statement = drawn.statement.replace(f"'{table}'", f"'{other}'")
+    path = folder / f"{abs(hash(other))}.parquet"
+    if change.kind in ("TABLE", "VIEW"):
+        con.execute(f"CREATE OR REPLACE {change.kind} {quoted(other)} AS {change.query}").fetchall()
+    elif change.kind == "cte":
+        statement = f"WITH {quoted(other)} AS (SELECT * {change.query}) {statement}"
+    elif change.kind == "file":
+        con.execute(f"COPY ({change.query}) TO '{path}'").fetchall()
+        statement = drawn.statement.replace(f"'{table}'", f"'{path}'")
+    else:
+        con.register(other, con.execute(change.query).to_arrow_table())
+    try:
+        return run(bench, replace(drawn, statement=statement))
+    finally:
+        if change.kind in ("TABLE", "VIEW"):
+            con.execute(f"DROP {change.kind} {quoted(other)}").fetchall()
+        elif change.kind == "arrow":
+            con.unregister(other)
+        path.unlink(missing_ok=True)
+
+
+def _difference(base: Rows, changed: Outcome, change: Change) -> str | None:
+    if changed.rows is None:
+        refusal = str(changed.refusal)
+        is_ours = change.name == "columns called as ours" and "_duckanon_" in refusal and refusal.startswith("anon.")
+        return None if is_ours and not changed.faults else f"refused: {refusal[:200]}"
+    columns = [one for one in change.columns or base.columns if one not in LOOSE]
+    if missing := [one for one in columns if not changed.rows.has(one)]:
+        return f"the columns {missing} are missing"
+    before, after = (_bag(rows, columns) for rows in (base, changed.rows))
+    if before == after:
+        return None
+    return f"{columns}: {list((before - after).elements())[:2]} became {list((after - before).elements())[:2]}"[:400]
+
+
+def _bag(rows: Rows, columns: list[str]) -> Counter[str]:
+    values = zip(*(rows.column(one) for one in columns), strict=True)
+    return Counter(json.dumps(list(map(_norm, row)), sort_keys=True) for row in values)
+
+
+def _norm(value: Any) -> Any:
+    """Write a value so that numbers of all types are the same, and sums of floats in another order, too."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, dict):
+        return {str(name): _norm(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return list(map(_norm, value))
+    text = str(value)
+    return f"{float(text) + 0.0:.6g}" if re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?", text, re.IGNORECASE) else text

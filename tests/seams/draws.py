@@ -1,0 +1,380 @@
+"""The call of a function on a table of the catalogue, drawn with a seed of these two and a number.
+
+What an option may be is read from its declaration (`tests.signatures`), so that a new option is drawn as soon as it has
+one. What a declaration cannot say is in `Draw.named`: which tables and columns go together, expressions, secrets.
+
+Number 0 gives what is required and what lets small tables be released at all (`HELPFUL`); number 1 every other option
+with a probability of a quarter, at its ends. Without `HELPFUL` most calls are refused, and no promise is looked at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import duckdb
+
+from tests.awkward import quoted
+from tests.oracles.call import ROW
+from tests.seams.bench import Bench
+from tests.seams.literals import Expression, sql_of, value_of
+from tests.signatures import FunctionDeclaration, ParameterDeclaration
+
+HELPFUL: dict[str, Any] = {"keep_out": 3, "leaf": 5, "max_suppressed_fraction": 1, "checks": "off", "delta": 1e-6}
+"""What lets a release of a small table come about."""
+
+ALWAYS = {("membership_audit", "releases"), ("membership_audit", "max_rows"), ("dp_table", "delta")}
+"""Options that make calls quick, or possible on small tables."""
+
+OF_NO_NULLS = {"boxes", "microaggregate", "optimal_uncertainty", "known_events", "release_linked"}
+"""Functions of tables without NULLs in numbers, dates and people."""
+
+OF_MANY_ROWS = {"membership_audit", "pica", "pica_report", "svd_swap", "spectral_release", "copula_synthesize"}
+"""Functions that need hundreds of rows: they are given every row six times."""
+
+SEVERAL_COLUMNS = "rhs svd_swap pica pica_report spectral_release synthesize data_shuffle spectral_rhs additive_noise "
+SEVERAL_COLUMNS += "copula_synthesize joint_releases interval_regression linkage_risk membership_audit kernel_utility"
+"""Functions that need at least two columns."""
+
+OF_NUMBERS = {
+    "boxes",
+    "microaggregate",
+    "optimal_uncertainty",
+    "rhs",
+    "spectral_rhs",
+    "additive_noise",
+    "kernel_utility",
+}
+OF_NUMBERS |= {"quantile_partition", "optimal_partition", "sampled_partition", "kernel_components"}
+"""Functions of numbers and dates."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A drawn call: its statement, and its options as values."""
+
+    function: str
+    statement: str
+    options: dict[str, Any]
+
+
+class Draw:
+    """The arguments of one call."""
+
+    def __init__(self, bench: Bench, function: FunctionDeclaration, number: int) -> None:
+        self.bench, self.function, self.number = bench, function, number
+        self.random = random.Random(f"{bench.name}/{function.name}/{number}")
+        self.is_plain = number == 0
+        self.parameters = {one.name: one for one in function.parameters}
+        has_release = {"released", "releases", "draws"} & self.parameters.keys()
+        self.released = bench.made(self.random.choice(self._kinds_of_release())) if has_release else ""
+        self.cols = self._some_columns()
+        if function.name == "audit_table":
+            self.cols = self._shared(bench.made("published"))[:2]
+        self.has_person = bench.table.person is not None and "person" in self.parameters and self.random.random() < 0.7
+
+    def call(self, is_table: bool) -> Drawn:
+        """Return the statement and its options."""
+        given: dict[str, Any] = {}
+        for name, parameter in self.parameters.items():
+            if self._is_wanted(parameter, given):
+                given[name] = self._value(parameter)
+        if {"keep", "narrowing"} <= self.parameters.keys() and "keep" not in given:
+            given |= {"keep": [ROW], "narrowing": [ROW]}
+        required = {name for name, parameter in self.parameters.items() if parameter.default is None}
+        arguments = ", ".join(
+            sql_of(value) if name in required else f"{name} := {sql_of(value)}" for name, value in given.items()
+        )
+        call = f"anon.{self.function.name}({arguments})"
+        statement = f"FROM {call}"
+        if not is_table:  # the value that a label is of stands beside it
+            values = [value for value in given.values() if isinstance(value, Expression)]
+            value = f"{values[0]} AS value, " if values else ""
+            statement = f"SELECT {value}{call} AS result FROM {quoted(self.bench.name)}"
+        defaults = {n: value_of(p.default) for n, p in self.parameters.items() if p.default is not None}
+        return Drawn(self.function.name, statement, defaults | given)
+
+    # ---- which options
+
+    def _is_wanted(self, parameter: ParameterDeclaration, given: dict[str, Any]) -> bool:
+        name = parameter.name
+        if name == "person" and self.function.name == "audit_table":
+            return self.has_person and "original" in given
+        if name == "person":
+            return parameter.default is None or self.has_person
+        if self.function.name == "quantile_partition" and name in ("k", "buckets"):
+            return self.random.random() < 0.7 if name == "k" else "k" not in given
+        if self.function.name == "audit_table" and name in ("original", "measure", "linked", "hierarchies"):
+            return name == "original" and self.random.random() < 0.3
+        if self.function.name == "pica" and name == "cluster_size":
+            return self.is_plain or self.random.random() < 0.7
+        if name == "population" and "weight" in given:
+            return False
+        if name in ("draws", "seconds"):
+            needed = {"draws": "reference", "seconds": "effort"}[name]
+            return given.get(needed) not in (None, "quick", "default") and self.random.random() < 0.5
+        if parameter.default is None or name in ("seed", "unaccounted"):
+            return True
+        if (self.function.name, name) in ALWAYS:
+            return True
+        if name == "key" and self.function.name == "matching_attack":
+            return False
+        if name in ("order_by", "household", "account", "dataset", "consumer", "groups", "options", "narrowing"):
+            return name == "order_by" and "person" in given and self.random.random() < 0.3
+        if name in ("l", "t", "l_kind", "c") and "sensitive" in self.parameters:
+            return "sensitive" in given and self.random.random() < 0.5
+        if name == "nulls" and "'error'" in parameter.allowed:
+            return True
+        if self.is_plain:
+            is_small = self.function.stage == "release"
+            return (name in HELPFUL or name == "nulls") and is_small
+        return self.random.random() < 0.25
+
+    def _some_columns(self) -> list[str]:
+        bench, chance = self.bench, self.random.random()
+        pool = bench.usual if self.is_plain or chance < 0.7 else bench.columns
+        if self.function.name == "interval_disclosure":
+            pool = bench.numbers or pool
+        if self.function.name in OF_NUMBERS and (self.is_plain or chance < 0.9):
+            pool = [*bench.numbers, *bench.times] or pool
+        many = 60 if bench.name == "wide" and chance < 0.2 else 3
+        if bench.table.hierarchies and "hierarchies" in self.parameters and chance < 0.5:
+            return list(bench.table.hierarchies)
+        if "released" in self.parameters or "releases" in self.parameters:
+            pool = [one for one in self._shared(self.released) if one in pool] or self._shared(self.released)
+        is_several = self.function.name in SEVERAL_COLUMNS.split()
+        pool = bench.usual if is_several and len(pool) < 2 else pool
+        least = 2 if is_several or self.is_plain else 1
+        return self.random.sample(pool, self.random.randint(min(least, len(pool)), min(len(pool), many)))
+
+    def _kinds_of_release(self) -> list[str]:
+        if self.function.name in ("containment_risk", "containment_candidates", "recode_classes"):
+            return ["recoded", "generalized"]
+        if self.function.name in ("matching_attack", "interval_disclosure", "contradictions", "compare_releases"):
+            return ["swapped", "same"]
+        kinds = ["recoded", "swapped", "generalized", "synthetic", "same"]
+        return kinds if self.is_plain or self.random.random() < 0.8 else ["empty"]
+
+    def _shared(self, table: str) -> list[str]:
+        """Return the columns that the table has in common with another one."""
+        names = {row[0] for row in self.bench.con.execute(f"DESCRIBE {quoted(table)}").fetchall()}
+        return [one for one in self.bench.columns if one in names] or self.bench.usual
+
+    # ---- their values
+
+    def _value(self, parameter: ParameterDeclaration) -> Any:
+        if parameter.name in HELPFUL and self.function.stage == "release" and self.random.random() < 0.9:
+            return HELPFUL[parameter.name]
+        found = self._table(parameter)
+        found = self._column(parameter) if found is None else found
+        found = self._special(parameter.name) if found is None else found
+        return self._allowed(parameter) if found is None else found
+
+    def _other_column(self) -> str:
+        apart = [one for one in self.bench.usual if one not in self.cols]
+        return self.random.choice(apart or self.bench.columns)
+
+    def _table(self, parameter: ParameterDeclaration) -> Any:
+        """Return the name of a table, or several."""
+        bench, name, function = self.bench, parameter.name, self.function.name
+        if name in ("tbl", "original") and not (name == "original" and function == "audit_table"):
+            return self._first_table()
+        if name in ("hierarchy", "hierarchies"):
+            column = self.cols[0] if name == "hierarchy" else self.random.choice(self.cols)
+            table = bench.table.hierarchy_of(column) or bench.made("hierarchy", column)
+            return table if name == "hierarchy" else {column: table}
+        if name == "releases" and function == "compare_releases":
+            return {"one": bench.made("swapped"), "two": bench.made("recoded")}
+        if name == "releases" and function == "joint_releases":
+            return [bench.name, bench.made("same")]
+        if name == "tables":
+            linked = [one for one in bench.table.linked if not one.endswith("people")]
+            return [bench.name, *linked] if linked else [bench.made("complete")]
+        if name == "population":
+            is_named = "name of a table" in parameter.allowed or "a text" in parameter.allowed
+            is_table = is_named and (parameter.allowed == "a text" or self.random.random() < 0.5)
+            return bench.name if is_table else self.random.choice([1000.0, 1e6])
+        kinds = {"box_table": "box_list", "previous": "published", "original": "same"}
+        kind = kinds.get(name, name)
+        if name in ("reference", "holdout", "control"):
+            kind = self.random.choice(["same", "swapped"])
+        if name in ("boxed", "plan", "partition", "published", "box_table", "previous", "original", "reference"):
+            return bench.made(kind)
+        if name in ("holdout", "control"):
+            return bench.made(kind)
+        return {"released": self.released, "draws": [self.released]}.get(name)
+
+    def _first_table(self) -> str:
+        """Return the table that a call is about."""
+        kind = None
+        if self.function.name == "unflatten_boxes":
+            kind = "flat"
+        elif self.function.name in OF_MANY_ROWS:
+            kind = "copies"
+        elif self.function.name in OF_NO_NULLS and self.random.random() < 0.8:
+            kind = "complete"
+        return self.bench.made(kind) if kind else self.bench.name
+
+    def _column(self, parameter: ParameterDeclaration) -> Any:
+        """Return a column, or several."""
+        bench, name, function, pick = self.bench, parameter.name, self.function.name, self.random.choice
+        if name == "person" and function != "shift_date":
+            return bench.table.person or ROW
+        if bench.table.person and name in ("person", "key") and function == "shift_date":
+            return Expression(quoted(bench.table.person)) if name == "person" else None
+        if name in ("value", "day", "code", "age", "zip", "person") and self._is_scalar:
+            column = pick(self._for_scalar(name))
+            return Expression(f"DATE '2001-01-31' + {ROW}" if name == "day" and column == ROW else quoted(column))
+        if name == "target" and function == "interval_regression":
+            return (self._boxed_columns or self.cols)[0]
+        if name == "by" and "boxed" in self.parameters:
+            return ["box"]
+        if name in ("value", "people") and function == "audit_table":
+            return name
+        if name == "col" and function == "apply_partition":
+            return ([one for one in [*bench.numbers, *bench.times] if one in bench.usual] or bench.usual)[0]
+        if name == "measure" or (name == "target" and function == "classifier_utility"):
+            return self._one_of_numbers()
+        if name in ("col", "key") and function not in ("pseudonym", "protect_table", "shift_date"):
+            return self.cols[0]
+        if name in ("cols", "known_cols", "predictors") or (name == "by" and parameter.default is None):
+            return self._columns_for(name)
+        if name in ("secret_cols", "sensitive"):
+            return [self._other_column()] if name == "secret_cols" else self._other_column()
+        if name in ("keep", "by") and ("names" in parameter.allowed):
+            return [ROW] if name == "keep" and parameter.default is None else [self._other_column()]
+        if name in ("log", "categories", "importance"):
+            return [pick(self.cols)]
+        if name in ("household", "weight", "class", "order_by"):
+            return pick(self.cols) if name == "order_by" else (pick(bench.numbers or self.cols))
+        return None
+
+    def _columns_for(self, name: str) -> list[str]:
+        if "boxed" in self.parameters or self.function.name == "label_boxes":
+            columns = self._boxed_columns[name == "predictors" :] or self.cols
+            return columns[:1] if "statistic" in self.parameters else columns
+        return self.cols[:2] if name == "by" else self.cols
+
+    @property
+    def _boxed_columns(self) -> list[str]:
+        """The columns of intervals."""
+        with contextlib.suppress(duckdb.Error):
+            rows = self.bench.con.execute(f"DESCRIBE {quoted(self.bench.made('boxed'))}").fetchall()
+            return [name for name, kind, *_ in rows if kind.startswith("STRUCT(lo")]
+        return []
+
+    def _one_of_numbers(self) -> str:
+        apart = [one for one in self.bench.numbers if one not in self.cols]
+        return self.random.choice(apart or self.bench.numbers or self.bench.columns)
+
+    @property
+    def _is_scalar(self) -> bool:
+        return "tbl" not in self.parameters and "boxed" not in self.parameters and "original" not in self.parameters
+
+    def _for_scalar(self, name: str) -> list[str]:
+        bench = self.bench
+        if name == "day" and not bench.times and self.random.random() < 0.7:
+            return [ROW]
+        texts = [column for column, kind in bench.types.items() if kind == "VARCHAR"]
+        pools = {"day": bench.times, "age": bench.numbers, "zip": texts, "code": texts}
+        wanted = pools.get(name) or bench.columns
+        if name == "value" and self.function.name not in ("mask", "pseudonym"):
+            wanted = bench.numbers
+        return wanted if wanted and (self.is_plain or self.random.random() < 0.7) else bench.columns
+
+    def _special(self, name: str) -> Any:
+        """Return what only the function's meaning tells."""
+        first, pick = self.cols[0], self.random.choice
+        number = self._one_of_numbers()
+        if name == "delta" and self.function.name != "dp_table":
+            return None
+        values = {
+            "seed": 1,
+            "unaccounted": True,
+            "key": "a secret of 16 letters",
+            "aggregates": pick([["count"], ["count", f"sum({quoted(number)})"]]),
+            "bounds": {number: [0, 100]},
+            "seconds": 0.5,
+            "statistics": [{"statistic": "variance", "columns": [first]}],
+            "linked": [[first]],
+            "interactions": [[first, self.cols[-1]]],
+            "dominance": [2, 85],
+            "methods": {first: "prefix"},
+            "condition": f"{quoted(self._columns_for('cols')[0])} >= 3",
+            "quantiles": [0, 0.5, 1],
+            "ladder": [{first: "*"}],
+            "cap": 50,
+            "floor": 30,
+            "step": pick([5, 0.1]),
+            "small_zip3": ["036"],
+            "as_of": Expression("DATE '2020-01-01'"),
+            "density": 0.5,
+            "sensitivities": [1, 2.5],
+            "distinct_counts": [3, 9, 100],
+            "budget": 100,
+            "known": pick([1, 2]),
+            "k": pick([2, 3, 3, 5]),
+            "l": pick([1, 2]),
+            "attacks": 30,
+            "queries": 30,
+            "points": 30,
+            "cluster_size": 100,
+            "sample": 20,
+            "weights": {first: 2},
+            "special": pick(["auto", "off", {first: [0]}]),
+            "releases": 4,
+            "max_rows": 400,
+            "people": 20,
+            "statistic": "mean" if self.is_plain else pick(["mean", "variance", "standard_deviation"]),
+            "delta": 1e-6,
+        }
+        if name in ("cap", "floor") and self.bench.times and not self.bench.numbers:
+            return Expression("DATE '2000-01-01'")
+        if name == "epsilon" and self.function.name == "boxes":
+            return {first: 1}
+        if name == "epsilon" and self.function.name == "box_halfwidths":
+            return [0.5, 1]
+        if name == "people" and self.function.name == "known_events":
+            return f"{self.bench.name}_people" if len(self.bench.table.linked) > 1 else self.bench.made("people")
+        if name == "weights" and self.function.name == "allocate":
+            return [1, 2, 3]
+        if name in ("max_rows", "releases") and self.function.name not in ("membership_audit", "compare_releases"):
+            return None
+        return values.get(name)
+
+    def _allowed(self, parameter: ParameterDeclaration) -> Any:
+        """Return one of the values that a declaration allows: an end of them, or one between."""
+        allowed, pick = parameter.allowed, self.random.choice
+        if parameter.name == "nulls" and "'error'" in allowed:
+            other = "category" if "'category'" in allowed else "drop"
+            return other if self.is_plain or self.random.random() < 0.8 else "error"
+        if "one of" in allowed or re.fullmatch(r"NULL or '.*'", allowed):
+            return pick(re.findall(r"'([^']*)'", allowed.split(" or a map")[0]))
+        if "true or false" in allowed:
+            return pick([True, False])
+        if "whole number" in allowed:
+            return pick(_whole_numbers(allowed))
+        if "number" in allowed:
+            return pick(_numbers(allowed))
+        raise AssertionError(f"draws.py does not know what {self.function.name} allows as {parameter.name}: {allowed}")
+
+
+def _whole_numbers(allowed: str) -> list[int]:
+    low = re.search(r"(?:at least|from) (\d+)", allowed)
+    least = int(low[1]) if low else 0
+    high = re.search(r"(?:to|at most) ([\d,]+)", allowed)
+    most = [int(high[1].replace(",", ""))] if high else [least + 10]
+    return [least, least + 1, *(most if most[0] < 1e5 else [1000])]
+
+
+def _numbers(allowed: str) -> list[float]:
+    if span := re.search(r"(?:from|between) ([\d.e-]+) (?:to|and) ([\d.]+)", allowed):
+        low, high = float(span[1]), float(span[2])
+        return [(low + high) / 2, *([low, high] if "from" in allowed else [])]
+    if "above 0 and below 1" in allowed:
+        return [0.01, 0.5]
+    least = re.search(r"at least (\d+)", allowed)
+    return [float(least[1]), float(least[1]) + 9] if least else [1.0, 2.5]

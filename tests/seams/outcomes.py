@@ -1,0 +1,128 @@
+"""What a call ends in: rows, or one sentence of the function's own. Everything else is a fault."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import duckdb
+
+from tests.awkward import quoted
+from tests.oracles.call import ROW, Rows
+from tests.seams.bench import Bench, fetch
+from tests.seams.draws import Drawn
+
+LIMIT = 30.0
+"""Seconds of a call. The slowest take two on a quiet machine."""
+
+_INTERNAL = re.compile(
+    r"promise\b.{0,40}\bnot kept|UDF raised|Python exception|Traceback|[a-z]Error\b|Arrow|numpy|LinAlg|RuntimeWarning|"
+    r"dictionary<|date32|time64|timestamp\[|month_day_nano",
+    re.IGNORECASE,
+)
+"""An internal check, Python's words, or Arrow's types."""
+
+_DUCKDB = re.compile(
+    r"LINE \d|Candidate|\b(Binder|Catalog|Parser|Conversion|Out of Range|Invalid Input|Error):? ?Error|Error:"
+)
+
+
+@dataclass
+class Outcome:
+    """How a call ended: its rows, or its refusal; what is wrong with that, by kind; and what it took."""
+
+    drawn: Drawn
+    rows: Rows | None = None
+    refusal: str | None = None
+    faults: list[tuple[str, str]] = field(default_factory=list)  # kind and detail
+    seconds: float = 0  # of the processor
+
+    def blame(self, kind: str, detail: str) -> None:
+        self.faults.append((kind, detail))
+
+
+def run(bench: Bench, drawn: Drawn) -> Outcome:
+    """Make a call, and look at everything that does not depend on what the function promises."""
+    outcome, before, began = Outcome(drawn), traces(bench), time.process_time()
+    try:
+        with interrupted(bench.con, LIMIT):
+            outcome.rows = fetch(bench.con, drawn.statement, bench.times_as_text)
+    except duckdb.InterruptException:
+        outcome.blame("time", f"no answer after {LIMIT:.0f} seconds")
+    except Exception as error:  # Python's own are faults, too
+        outcome.refusal = str(error)
+        outcome.faults += refusal_faults(str(error), drawn, bench.rows)
+    outcome.seconds = time.process_time() - began
+    if (after := traces(bench)) != before:
+        outcome.blame("traces", f"left behind: {sorted(set(after) ^ set(before))[:3]}")
+    return outcome
+
+
+@contextmanager
+def interrupted(con: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None]:
+    """Interrupt what runs longer."""
+    timer = threading.Timer(seconds, con.interrupt)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def refusal_faults(message: str, drawn: Drawn, table: Rows) -> list[tuple[str, str]]:
+    """Return what is wrong with a refusal."""
+    shown = message[:300]
+    message = message.removeprefix("Invalid Input Error: ").removeprefix("Binder Error: ")
+    faults = []
+    if _INTERNAL.search(message):
+        faults.append(("internal words", shown))
+    elif not message.startswith("anon") or _DUCKDB.search(message):
+        faults.append(("words of DuckDB", shown))
+    elif not message.startswith(f"anon.{drawn.function}: "):
+        faults.append(("name of another function", shown))
+    elif "\n" in message.strip():
+        faults.append(("several lines", shown))
+    if values := quoted_values(message, drawn.statement, table):
+        faults.append(("value in a message", f"{values[:3]} in {shown}"))
+    return faults
+
+
+_WORDS = {"True", "False", "Total"}
+"""Words of messages: the last one is the label of margins."""
+
+
+def quoted_values(message: str, statement: str, table: Rows) -> list[str]:
+    """Return values of the table that a message has and the statement does not; too short ones say nothing."""
+    found = set()
+    for column in table.columns:
+        for value in set(map(str, filter(None, table.column(column)))) if column != ROW else ():
+            least = 3 if re.search("[a-zA-Z.]", value) else 5
+            is_known = len(value) < least or value in statement or value in table.columns or value in _WORDS
+            if not is_known and value[:200] in message and _has_word(message, value[:200]):
+                found.add(f"{column} {value[:40]!r}")
+    return sorted(found)
+
+
+def _has_word(text: str, word: str) -> bool:
+    return re.search(rf"(?<![\w.]){re.escape(word)}(?!\w)", text) is not None
+
+
+_TRACES = """
+    SELECT 'table ' || database_name || '.' || table_name FROM duckdb_tables()
+    UNION ALL SELECT 'view ' || view_name FROM duckdb_views() WHERE NOT internal
+    UNION ALL SELECT 'schema ' || database_name || '.' || schema_name FROM duckdb_schemas()
+    UNION ALL SELECT 'variable ' || name FROM duckdb_variables()
+    UNION ALL SELECT 'settings ' || bit_xor(hash(name, value)) FROM duckdb_settings()"""
+
+
+def traces(bench: Bench) -> list[str]:
+    """Return what a call could leave behind or change: tables, views, variables, files, and the table itself."""
+    found = [row[0] for row in bench.con.execute(_TRACES).fetchall()]
+    found += [f"file {path}" for path in Path(tempfile.gettempdir()).iterdir()]
+    return sorted([*found, f"rows of {quoted(bench.name)} {bench.fingerprint()}"])
