@@ -28,6 +28,9 @@ from duckanon._core.common.imports import imported
 from duckanon._core.common.names import did_you_mean
 from duckanon._core.common.rules import IN_SQL
 
+_NONE = "_duckanon_none"
+"""A column without values that macros add to a table, where one must be there to be chosen."""
+
 _BINARY_COLLATIONS = ("", "binary", "c", "posix")
 
 
@@ -296,8 +299,8 @@ def choose(*arguments: pa.Array) -> pa.Array:
     """
     columns, caller, table, given = (_value(argument[0]) for argument in arguments)
     spelled = {name.lower(): name for name in columns}
-    of_user = columns[:-1] if columns[-1] == "_duckanon_none" else columns  # a macro of ours may have added it
-    if own := next((name for name in of_user if name.lower().startswith("_duckanon_")), None):
+    own = next((name for name in columns if name.lower().startswith("_duckanon_") and name != _NONE), None)
+    if own is not None:
         raise ValueError(
             f"{caller}: the table must not have a column that begins with _duckanon_; got {own}: rename it first."
         )

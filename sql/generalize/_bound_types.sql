@@ -3,7 +3,7 @@
 -- their time zone.
 CREATE OR REPLACE MACRO anon._bound_types(tbl, col) AS TABLE
 SELECT struct_extract({'number': NULL::DOUBLE, 'time': NULL::TIMESTAMP, 'zoned': NULL::TIMESTAMPTZ},
-                      CASE WHEN typeof(_duckanon_value) = 'TIMESTAMP WITH TIME ZONE' THEN 'zoned'
-                           WHEN anon._kind(typeof(_duckanon_value)) = 'date' THEN 'time'
+                      CASE WHEN anon._type_of(_duckanon_value) = 'TIMESTAMP WITH TIME ZONE' THEN 'zoned'
+                           WHEN anon._kind(anon._type_of(_duckanon_value)) = 'date' THEN 'time'
                            ELSE 'number' END) AS _duckanon_bound
 FROM (SELECT COLUMNS([col]) AS _duckanon_value FROM query_table(tbl)) LIMIT 0;

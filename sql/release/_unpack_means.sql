@@ -5,7 +5,7 @@
 CREATE OR REPLACE MACRO anon._unpack_means(result, tbl, cols, kept) AS TABLE
 WITH _duckanon_shape AS (
     SELECT struct_extract({'as_number': NULL::DOUBLE, 'as_it_is': COLUMNS(cols)},
-                          CASE WHEN regexp_matches(typeof(COLUMNS(cols)), '^(DATE|TIMESTAMP)') THEN 'as_it_is'
+                          CASE WHEN regexp_matches(anon._type_of(COLUMNS(cols)), '^(DATE|TIMESTAMP)') THEN 'as_it_is'
                                ELSE 'as_number' END)
     FROM query_table(tbl) LIMIT 0
 )

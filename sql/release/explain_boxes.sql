@@ -18,7 +18,8 @@ WITH _duckanon_asked AS (
     SELECT struct_extract({'interval': COLUMNS(*),
                            'label': struct_pack(lo := CASE WHEN COLUMNS(*) IS NOT NULL THEN hash(COLUMNS(*)) END,
                                                 hi := CASE WHEN COLUMNS(*) IS NOT NULL THEN hash(COLUMNS(*)) END)},
-                          CASE WHEN starts_with(typeof(COLUMNS(*)), 'STRUCT(lo ') THEN 'interval' ELSE 'label' END)
+                          CASE WHEN starts_with(anon._type_of(COLUMNS(*)), 'STRUCT(lo ') THEN 'interval'
+                               ELSE 'label' END)
     FROM _duckanon_asked
 ), _duckanon_cells AS (
     SELECT unnest(range(1, 1 + len(cells))) AS place, unnest(cells, max_depth := 2)

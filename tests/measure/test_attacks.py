@@ -162,7 +162,7 @@ def test_auc(seed: int, rows: int) -> None:
         ),
         (
             {"keys_original": pa.array(range(8)), "keys_released": pa.array(list("abcdefgh"))},
-            "the key must have the same type in both tables; got int64 and string.",
+            "the key must have the same type in both tables; got BIGINT and VARCHAR.",
         ),
     ],
 )

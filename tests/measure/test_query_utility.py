@@ -158,7 +158,7 @@ def test_errors_tell_releases_apart():
         ({"a": [1]}, {"sanity_fraction": 0}, "sanity_fraction must be a finite number above 0, at most 1; got 0."),
         ({"b": [1]}, {}, 'the released table has no column "a"'),
         ({"a": ["1-2"]}, {}, 'column "a" has a label that is not understood'),
-        ({"a": [True]}, {}, 'column "a" holds int64 in the original and bool in the release'),
+        ({"a": [True]}, {}, 'column "a" holds BIGINT in the original and BOOLEAN in the release'),
         ({"a": [{"from": 1}]}, {}, r"its intervals must be STRUCT\(lo, hi\)"),
         ({"a": [{"lo": 2, "hi": 1}]}, {}, "ends before it starts; got row 1"),
     ],
