@@ -28,9 +28,6 @@ from duckanon._core.common.imports import imported
 from duckanon._core.common.names import did_you_mean
 from duckanon._core.common.rules import IN_SQL
 
-_NONE = "_duckanon_none"
-"""A column without values that macros add to a table, where one must be there to be chosen."""
-
 _BINARY_COLLATIONS = ("", "binary", "c", "posix")
 
 
@@ -299,8 +296,8 @@ def choose(*arguments: pa.Array) -> pa.Array:
     """
     columns, caller, table, given = (_value(argument[0]) for argument in arguments)
     spelled = {name.lower(): name for name in columns}
-    own = next((name for name in columns if name.lower().startswith("_duckanon_") and name != _NONE), None)
-    if own is not None:
+    own = next((name for name in columns if name.lower().startswith("_duckanon_") and name != "_duckanon_none"), None)
+    if own is not None:  # but the empty column that macros add where one must be there
         raise ValueError(
             f"{caller}: the table must not have a column that begins with _duckanon_; got {own}: rename it first."
         )

@@ -14,9 +14,9 @@ import pyarrow as pa
 from duckanon._bridge import calls, generated, parcels, slots, tasks
 from duckanon._bridge.declarations import DECLARATIONS
 from duckanon._bridge.waiting import WAITING
+from duckanon._core.common.arrays import sql_type
 from duckanon._core.common.declare import ColumnReport, Declaration, Release, Report, Scalar
 from duckanon._core.common.imports import imported
-from duckanon._core.common.sql_types import sql_type
 
 PARCELS = parcels.Parcels(WAITING)
 """The rows among it."""

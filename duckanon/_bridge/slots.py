@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import is_text
-from duckanon._core.common.sql_types import sql_type
+from duckanon._core.common.arrays import is_text, sql_type
 
 SLOTS: dict[str, tuple[str, pa.DataType]] = {
     "i": ("BIGINT", pa.int64()),

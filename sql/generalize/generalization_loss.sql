@@ -34,8 +34,7 @@ WITH _duckanon_original AS MATERIALIZED (
 ), _duckanon_released AS MATERIALIZED (                          -- intervals and lists are the labels that they are
     SELECT struct_extract({'label': anon._cell_text(COLUMNS(cols)), 'as_it_is': COLUMNS(cols)},
                           CASE WHEN regexp_matches(anon._type_of(COLUMNS(cols)), '^STRUCT\(lo |^VARCHAR\[\]$')
-                                    THEN 'label'
-                               ELSE 'as_it_is' END) AS '\0'
+                                    THEN 'label' ELSE 'as_it_is' END) AS '\0'
     FROM query_table(anon._checked_table('anon.generalization_loss', 'released', released, released))
     WHERE anon._uncollated('anon.generalization_loss', COLUMNS(cols))
 ), _duckanon_names AS MATERIALIZED (

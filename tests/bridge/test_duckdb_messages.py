@@ -15,8 +15,8 @@ import pytest
 import duckanon
 from duckanon import large
 from duckanon._bridge import calls, sql
+from duckanon._core.common.arrays import sql_type
 from duckanon._core.common.people import person_index
-from duckanon._core.common.sql_types import sql_type
 from duckanon.cli.main import main
 
 TEXT, NUMBER = "Zanzibar", "7700077"

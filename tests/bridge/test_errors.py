@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections.abc import Callable, Iterator
 
@@ -150,3 +151,74 @@ def test_a_subquery_as_an_argument_is_answered_with_what_to_do(people: duckdb.Du
     people.execute("SET VARIABLE least = (SELECT 2)").fetchall()
     with pytest.raises(duckdb.Error, match="at most the number of rows, 1; got 2"):  # it got there
         people.execute("FROM anon.recode('people', ['age'], getvariable('least'))").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        (
+            "FROM anon.kanonymity('people', ['age'])",
+            "anon.kanonymity: there is no such function; did you mean anon.k_anonymity?",
+        ),
+        (
+            "FROM anon.matching_opn('people')",
+            "anon.matching_opn: there is no such function; did you mean anon.matching_attack?",
+        ),
+        ("SELECT anon.topcode(3, 4)", "anon.topcode: there is no such function; did you mean anon.top_code?"),
+        ("FROM anon.zzz()", "anon.zzz: there is no such function; FROM anon.functions() lists all."),
+        ("FROM anon.top_code(3, 4)", "anon.top_code: call it as SELECT anon.top_code(...)."),
+        (
+            "FROM anon.recode('peple', ['age'], 2)",
+            'anon.recode: Table with name peple does not exist; did you mean "people"?',
+        ),
+        ("FROM anon.k_anonymity('pg', ['age'])", "anon.k_anonymity: Table with name pg does not exist."),
+    ],
+)
+def test_a_misspelt_function_or_table_is_named_and_nothing_private_is_offered(
+    people: duckdb.DuckDBPyConnection, query: str, said: str
+) -> None:
+    for statement in (query, f"CREATE TABLE released AS {query if query.startswith('FROM') else f'({query})'}"):
+        with pytest.raises(duckdb.Error) as raised:
+            people.execute(statement).fetchall()
+        assert str(raised.value) == said
+
+
+def test_the_users_own_sql_keeps_the_words_of_duckdb(people: duckdb.DuckDBPyConnection) -> None:
+    """But for the offer of a function that is private."""
+    people.execute("CREATE OR REPLACE TEMP TABLE t AS SELECT 1 AS a").fetchall()
+    for query, said in {
+        "SELECT nope FROM t": 'Referenced column "nope" not found',
+        "SELECT COLUMNS(['nope']) FROM anon.k_anonymity('t', ['a'])": 'Column "nope" was selected but was not found',
+        "FROM matching_opn('t')": "Table Function with name matching_opn does not exist!",
+    }.items():
+        with pytest.raises(duckdb.Error, match=said) as raised:
+            people.execute(query).fetchall()
+        assert "anon._" not in str(raised.value)
+
+
+CALLS_OF_MACROS = """
+    class_sizes('people', @) class_sizes('people', ['age'], person := $) k_anonymity('people', @)
+    k_anonymity('people', ['age'], person := $) small_classes('people', @, 3) risky_rows('people', @, 3)
+    l_diversity('people', @, 'age') l_diversity('people', ['age'], $) l_diversity_classes('people', ['age'], $)
+    t_closeness('people', @, 'age') t_closeness_classes('people', ['age'], $) quasi_identifier('people', @)
+    reidentification_risk('people', ['age'], person := $) known_events(['people'], $, ['age'])
+    delta_presence('people', @, 'people') k_map('people', ['age'], 'people', person := $) global_risk('people', @)
+    individual_risk('people', @) individual_risk('people', ['age'], household := $) risk_summary('people', @)
+    sensitive_risk('people', @, 'age') sensitive_risk_classes('people', ['age'], $)
+    interval_disclosure('people', 'people', @) hierarchy_level('people', $, 'people', 3)
+    sampled_partition('people', $, 2) containment_risk('people', 'people', @)
+    containment_candidates('people', 'people', @)
+    suppressed('people', 'people', @) recode('people', @, 2) swap('people', @) utility('people', 'people', @)
+"""
+"""Functions of pure SQL, and three others, with a column that does not exist: @ is a list with it, $ the column."""
+
+
+@pytest.mark.parametrize("call", re.findall(r"\w+\(.*?\)(?=\s)", CALLS_OF_MACROS))
+def test_a_column_that_does_not_exist_is_named_in_every_function(people: duckdb.DuckDBPyConnection, call: str) -> None:
+    """Those that call Python find it themselves (`_anon_choose`); in the others DuckDB does, and points at the call."""
+    name = call.partition("(")[0]
+    for column, offered in (("age; drop", "."), ("aeg", '; did you mean "age"?')):
+        written = call.replace("@", f"['{column}']").replace("$", f"'{column}'")
+        with pytest.raises(duckdb.Error) as raised:
+            people.execute(f"CREATE TABLE released AS FROM anon.{written}").fetchall()
+        assert str(raised.value) == f'anon.{name}: column "{column}" does not exist in people{offered}'

@@ -258,7 +258,7 @@ GOOD = list(np.random.default_rng(0).normal(size=300))
         ([f"{i}" for i in range(300)], {}, "column .bad. has 300 different values in 300 rows, as an identifier has"),
         ([f"{i // 1.8}" for i in range(300)], {}, "different values in 300 rows, as an identifier has"),
         ([[1]] * 300, {}, "column .bad. must hold numbers, booleans, texts, dates or times; got BIGINT\\[\\]"),
-        ([b"a", b"b"] * 150, {}, "column .bad. must hold numbers, .* got binary"),
+        ([b"a", b"b"] * 150, {}, "column .bad. must hold numbers, .* got BLOB"),
         ([decimal.Decimal(10**20), decimal.Decimal(1)] * 150, {}, "numbers of more than 18 digits"),
         ([1, 0] * 150, {"log": ["bad"]}, "column .bad. has no logarithms: it must hold positive numbers"),
         (["a", "b"] * 150, {"log": ["bad"]}, "column .bad. has no logarithms: it holds no numbers; got VARCHAR"),

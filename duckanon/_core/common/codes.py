@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from duckanon._core.common.sql_types import sql_type
+from duckanon._core.common.arrays import sql_type
 
 Codes: TypeAlias = "NDArray[np.integer[Any]]"
 Column: TypeAlias = "tuple[Codes, int]"

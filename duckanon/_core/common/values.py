@@ -6,9 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common.arrays import Bools, Floats, is_number, is_time
+from duckanon._core.common.arrays import Bools, Floats, is_number, is_time, sql_type
 from duckanon._core.common.labels import FIRST_DAY, LAST_DAY, MICROSECONDS_PER_DAY, Numbers, Scale, Times
-from duckanon._core.common.sql_types import sql_type
 
 _FIRST_INEXACT = 2.0**53  # the double of two whole numbers
 _EXACT_DIGITS = 15  # decimals of so many digits are all different as doubles, and are written as they were

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import Array
-from duckanon._core.common.sql_types import sql_type
+from duckanon._core.common.arrays import Array, sql_type
 from duckanon._core.encoding.column_codecs import NumberColumn
 from duckanon._core.encoding.measurement_encoding import MeasuredEncoding, SpecialColumn, measured_encoding
 from duckanon._core.encoding.pairs import kind_of

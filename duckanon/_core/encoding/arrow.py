@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from duckanon._core.common.arrays import Array, Bools, Floats, Ints, Reals, is_number, is_text
-from duckanon._core.common.sql_types import sql_type
+from duckanon._core.common.arrays import Array, Bools, Floats, Ints, Reals, is_number, is_text, sql_type
 
 Kind: TypeAlias = Literal["exact", "float", "category"]
 

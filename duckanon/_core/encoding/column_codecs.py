@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from duckanon._core.common.arrays import Bools, Floats, Ints, Reals
-from duckanon._core.common.sql_types import sql_type
+from duckanon._core.common.arrays import Bools, Floats, Ints, Reals, sql_type
 from duckanon._core.encoding import arrow
 from duckanon._core.encoding.coordinates import Places, shared_out
 

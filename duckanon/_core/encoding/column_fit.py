@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import Bools, Floats, Ints, Reals
-from duckanon._core.common.sql_types import sql_type
+from duckanon._core.common.arrays import Bools, Floats, Ints, Reals, sql_type
 from duckanon._core.encoding.arrow import codes_of, floats_of, indices_of, is_moment, storage_of, valid_of, zero_of
 from duckanon._core.encoding.column_codecs import LARGEST, CategoryColumn, NumberColumn, PlacedColumn, above
 from duckanon._core.encoding.coordinates import Places

@@ -10,10 +10,9 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arguments import refuse_unless, spelled
-from duckanon._core.common.arrays import Floats, is_number
+from duckanon._core.common.arrays import Floats, is_number, sql_type
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.rules import OneOf
-from duckanon._core.common.sql_types import sql_type
 from duckanon._core.encoding.arrow import kind_of
 from duckanon._core.encoding.column_fit import CategoriesSeen, NumberSeen, PlacedSeen
 from duckanon._core.encoding.coordinates import Places

@@ -16,10 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon._core.common.arguments import refuse_unless, spelled
-from duckanon._core.common.arrays import Array, Floats, Reals, is_number
+from duckanon._core.common.arrays import Array, Floats, Reals, is_number, sql_type
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.rules import OneOf
-from duckanon._core.common.sql_types import sql_type
 from duckanon._core.encoding.arrow import kind_of
 from duckanon._core.encoding.column_codecs import NumberColumn, SpectralColumn
 from duckanon._core.encoding.column_split import Reading, is_category, split_columns, whole

@@ -9,10 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common import values as leaves
-from duckanon._core.common.arrays import Floats, Ints, is_number, is_text, is_time
+from duckanon._core.common.arrays import Floats, Ints, is_number, is_text, is_time, sql_type
 from duckanon._core.common.codes import encode
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
-from duckanon._core.common.sql_types import sql_type
 
 _MICROSECONDS_PER_HOUR = MICROSECONDS_PER_DAY / 24
 MOST_INDICATORS = 50

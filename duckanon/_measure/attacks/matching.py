@@ -9,9 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon._core.common.arguments import checked_by
-from duckanon._core.common.arrays import Floats, Ints
+from duckanon._core.common.arrays import Floats, Ints, sql_type
 from duckanon._core.common.declare import report_rows
-from duckanon._core.common.sql_types import sql_type
 from duckanon._core.privacy import neighbours, ties
 from duckanon._core.privacy.equal_rows import distinct_rows
 from duckanon._core.privacy.prediction import measures_of

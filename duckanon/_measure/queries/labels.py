@@ -11,8 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon._core.common import arrays as arrow_types
-from duckanon._core.common.arrays import Bools, Floats, Ints
-from duckanon._core.common.sql_types import sql_type
+from duckanon._core.common.arrays import Bools, Floats, Ints, sql_type
 from duckanon._core.encoding.pairs import kind_of, numbers_of, plain
 
 

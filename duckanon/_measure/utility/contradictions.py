@@ -9,11 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Floats, Ints
+from duckanon._core.common.arrays import Floats, Ints, sql_type
 from duckanon._core.common.declare import report_rows
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.people import NOBODY, refuse_too_few
-from duckanon._core.common.sql_types import sql_type
 from duckanon._core.encoding.column_split import Reading, split_columns, whole
 from duckanon._core.encoding.digits import cleaned
 from duckanon._core.encoding.formulas import found_formulas

@@ -14,13 +14,12 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common import parameters
-from duckanon._core.common.arrays import Bools, Ints, is_number, is_time
+from duckanon._core.common.arrays import Bools, Ints, is_number, is_time, sql_type
 from duckanon._core.common.declare import report
 from duckanon._core.common.diversity import DiversityRule
 from duckanon._core.common.imports import imported
 from duckanon._core.common.parameters import by_column, column_weights, refuse_other_columns
 from duckanon._core.common.people import NOBODY
-from duckanon._core.common.sql_types import sql_type
 from duckanon._methods.generalize.budgets import distinct_budget, states_within
 from duckanon._methods.generalize.calendar_method import Calendar
 from duckanon._methods.generalize.declared import PLAN_ROWS

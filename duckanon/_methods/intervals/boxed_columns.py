@@ -9,9 +9,8 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common import progress, values
-from duckanon._core.common.arrays import Floats, Ints, is_number, is_time, run_starts
+from duckanon._core.common.arrays import Floats, Ints, is_number, is_time, run_starts, sql_type
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
-from duckanon._core.common.sql_types import sql_type
 from duckanon._methods.intervals.declared import GROUP
 
 _FIRST_INEXACT = 2.0**53  # from here on doubles skip whole numbers

@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common import values
-from duckanon._core.common.arrays import Bools, Floats, is_number, is_text, is_time
+from duckanon._core.common.arrays import Bools, Floats, is_number, is_text, is_time, sql_type
 from duckanon._core.common.declare import report_rows
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
-from duckanon._core.common.sql_types import sql_type
 from duckanon._methods.intervals import regions
 from duckanon._methods.intervals.conditions import Test, Value, parse
 from duckanon._methods.intervals.declared import GROUP, INTERVAL_COUNTS

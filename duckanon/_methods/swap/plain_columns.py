@@ -10,11 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common.arguments import spelled
-from duckanon._core.common.arrays import Ints, is_number
+from duckanon._core.common.arrays import Ints, is_number, sql_type
 from duckanon._core.common.codes import encode
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.people import NOBODY
-from duckanon._core.common.sql_types import sql_type
 from duckanon._core.encoding.column_split import Reading, split_columns
 from duckanon._core.encoding.coordinates import WIDE, Places, placed_choices, sums_of
 from duckanon._core.encoding.fit import fit
