@@ -206,7 +206,8 @@ CALLS_OF_MACROS = """
     individual_risk('people', @) individual_risk('people', ['age'], household := $) risk_summary('people', @)
     sensitive_risk('people', @, 'age') sensitive_risk_classes('people', ['age'], $)
     interval_disclosure('people', 'people', @) hierarchy_level('people', $, 'people', 3)
-    sampled_partition('people', $, 2) containment_risk('people', 'people', @) containment_candidates('people', 'people', @)
+    sampled_partition('people', $, 2) containment_risk('people', 'people', @)
+    containment_candidates('people', 'people', @)
     suppressed('people', 'people', @) recode('people', @, 2) swap('people', @) utility('people', 'people', @)
 """
 """Functions of pure SQL, and three others, with a column that does not exist: @ is a list with it, $ the column."""
