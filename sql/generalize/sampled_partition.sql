@@ -19,7 +19,7 @@
 -- NULLs are left out. The sample is the sample_rows rows with the smallest random numbers: what a reservoir would hold.
 -- Values between which no number can be written, such as neighbouring doubles, count as equal.
 --     (Probabilistic Anonymity, Section 4.1, "Efficient Approximate Quantiles using Samples")
--- promises: Between(0, 1, 'rank_error'), InvariantUnder('storage', 'columns', 'others')
+-- promises: InvariantUnder('storage', 'columns', 'others')
 -- test: tests/generalize/sampled_partition.test
 CREATE OR REPLACE MACRO anon.sampled_partition(
     tbl, col, buckets, epsilon := 0.005, delta := 0.05, sample_rows := NULL, label := 'interval'

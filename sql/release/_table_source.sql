@@ -11,7 +11,7 @@ WITH _duckanon_given AS (
     SELECT COLUMNS(anon._user_columns(list_concat("by", list_filter([measure, person], lambda named:
                                                                       named IS NOT NULL)), caller, tbl)),
            1 AS _duckanon_one, NULL::BIGINT AS _duckanon_nobody
-    FROM query_table(tbl)
+    FROM (SELECT COLUMNS(anon._user_columns(*, caller, tbl)) FROM query_table(tbl))
 ), _duckanon_contributions AS (
     SELECT anon._cell_label(anon._equal_text(COLUMNS("by"))) AS '\0',
            CASE WHEN regexp_matches(typeof(COLUMNS([coalesce(measure, '_duckanon_one')])),

@@ -85,7 +85,11 @@ def test_default_connection_gets_it() -> None:
 def test_what_nobody_asked_for_is_not_imported(code: str, absent: str) -> None:
     """The libraries of the algorithms take seconds to load: only a function that needs them does."""
     look = f"import sys; {code}; print(*(name for name in {absent.split()} if name in sys.modules))"
-    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True, cwd=ROOT)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    for _ in range(2 if "connect" in code else 1):  # the first that connects may write the catalog, and imports more
+        done = subprocess.run(
+            [sys.executable, "-c", look], capture_output=True, text=True, check=True, cwd=ROOT, env=environment
+        )
     assert done.stdout.strip() == ""
 
 

@@ -19,6 +19,7 @@ from duckanon._methods.generalize.recoding.column_moves import Recoding
 from duckanon._methods.generalize.recoding.recode import recode
 from duckanon._methods.generalize.sample_class_sizes import sample_class_size
 from tests.profiles import dear
+from tests.traces import changed_labels, random_table, released_labels, without_row
 
 Connection = duckdb.DuckDBPyConnection
 
@@ -346,3 +347,19 @@ def test_a_plan_does_not_tell_a_value_to_those_who_know_the_others(
             SELECT {of_others} AS income FROM range(300) AS r(i) UNION ALL SELECT {value}""").fetchall()
         seen.append(rows(con, f"FROM anon.plan('t', ['income'], {k})"))
     assert seen[0] == seen[1]
+
+
+def test_a_stored_plan_says_the_same_of_everybody_else(con: Connection) -> None:
+    """A plan that is fitted anew without one person often calls everybody otherwise; a stored one never does."""
+    table = random_table(2, 80)
+    con.register("people", pa.table(table))
+    asked = "['age', 'area'], 5, max_suppressed_fraction := 0.1"
+    con.execute(f"CREATE TABLE stored AS FROM anon.plan('people', {asked})").fetchall()
+    query = "FROM anon.apply_plan('people', 'stored', keep := ['number'])"
+    coarse = released_labels(con, query, table)
+    sizes = Counter(coarse.values())
+    suppressed, released = (
+        next(row for row in coarse if (sizes[coarse[row]] < 5) == is_few) for is_few in (True, False)
+    )
+    for row in (suppressed, released):
+        assert changed_labels(con, query, table, without_row(table, row), row) == []

@@ -79,6 +79,22 @@ def test_unstandardised_logs():
     np.testing.assert_allclose(near, exact, atol=0.00051)
 
 
+@pytest.mark.parametrize("name", ["polynomial", "gaussian", "exponential"])
+def test_kernels_by_their_formulas(name):
+    """One pair of rows at a time, as the reference writes them; the diagonal is the kernel of a row with itself."""
+    first, second = data(40, 1), data(30, 2)
+    kernel = kernel_for(name, 3, None, first, np.random.default_rng(1))
+    distances = [np.linalg.norm(x - y) for at, x in enumerate(first) for y in first[:at]]
+    sigma, mean = np.median(distances), first.mean(axis=0)
+    formula = {
+        "polynomial": lambda x, y: (x @ y + 1) ** 3,
+        "gaussian": lambda x, y: np.exp(-np.sum((x - y) ** 2) / (2 * sigma**2)),
+        "exponential": lambda x, y: np.exp((x - mean) @ (y - mean) / sigma**2),
+    }[name]
+    np.testing.assert_allclose(kernel(first, second), [[formula(x, y) for y in second] for x in first], 1e-5)
+    np.testing.assert_allclose(kernel.diagonal(first), [formula(x, x) for x in first], 1e-5)
+
+
 def test_all_landmarks_are_exact():
     first = data(200, 1)
     random = np.random.default_rng(1)

@@ -24,13 +24,18 @@ def _cells(call: Call) -> Iterator[tuple[dict[str, Any], list[int]]]:
         inside = [
             number
             for number in range(len(call.table.rows))
-            if all(cell[one] == TOTAL or values[one][number] == _text(cell[one]) for one in by)
+            if all(cell[one] == TOTAL or _plain(cell[one]) == values[one][number] for one in by)
             and (amounts is None or amounts[number] is not None)
         ]
         yield cell, inside
 
 
 def _text(value: Any) -> str | None:
+    """Write a value as a cell shows it; one that is called as the margins are is quoted."""
+    return '{"Total"}' if value == TOTAL else _plain(value)
+
+
+def _plain(value: Any) -> str | None:
     return None if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 

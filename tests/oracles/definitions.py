@@ -86,8 +86,7 @@ def _l_diversity(call: Call) -> list[Numbers]:
 def _t_closeness(call: Call) -> Numbers:
     """Half the sum of the differences between shares in a class and in the table, for values without an order."""
     values = [key(value) for value in call.table.column(call.options["sensitive"])]
-    has_order = call.table.types[call.options["sensitive"]] not in ("VARCHAR", "BOOLEAN", "UUID")
-    if call.options.get("person") is not None or has_order or call.options.get("distance") == "ordered":
+    if call.options.get("person") is not None or call.answer.column("distance") != ["equal"]:
         return {}
     rows_of_all = [row for rows in _classes(call) for row in rows]
 
@@ -140,8 +139,10 @@ def _delta_presence(call: Call) -> Numbers:
 
 
 def _quasi_identifier(call: Call) -> Numbers:
-    sizes = _sizes(call)
-    return {"distinct_observed": len(sizes), "singletons": sizes.count(1), "smallest_class": min(sizes, default=None)}
+    classes, sizes = _classes(call), _sizes(call)
+    unique = [row for rows, size in zip(classes, sizes, strict=True) for row in rows if size == 1]
+    singletons = different_people(unique, call.people)
+    return {"distinct_observed": len(sizes), "singletons": singletons, "smallest_class": min(sizes, default=None)}
 
 
 DEFINITIONS: dict[str, Callable[[Call], Numbers | list[Numbers]]] = {

@@ -67,13 +67,20 @@ def shared_values(call: Call, promise: Any) -> Iterator[str]:
         is_number = is_number or call.table.types[column].startswith(("DATE", "TIMESTAMP"))
         least = min(call.k, 3) if is_number else call.k
         released = {key(value) for value in call.answer.column(column)} - {None}
-        if few := [value for value in released if value in holders and len(holders[value] - {None}) < least]:
+        if few := [value for value in released if value in holders and 0 < len(holders[value] - {None}) < least]:
             yield f"{column}: {len(few)} values of fewer than {least} people"
-        new = [value for value in released if value not in holders and value != "other"]
+        made_up = "{other}" if "other" in holders else "other"
+        new = [value for value in released if value not in holders and value != made_up]
         if new and not is_number:
             yield f"{column}: a value that nobody has"
-        if call.table.types[column] == "DOUBLE" and all(map(_is_float, holders)) and not all(map(_is_float, new)):
+        is_float = call.table.types[column] == "DOUBLE" and all(map(_is_float, holders))
+        if is_float and any(map(_has_digits_of_float, holders)) and not all(map(_is_float, new)):
             yield f"{column}: numbers that are no FLOATs, as those of the table are"
+
+
+def _has_digits_of_float(value: Any) -> bool:
+    """Tell whether a number would have fewer digits in its own type: 0.1 as FLOAT is 0.10000000149011612."""
+    return isinstance(value, float) and len(repr(value)) > 15
 
 
 def _is_float(value: Any) -> bool:

@@ -46,6 +46,21 @@ def test_an_extreme_that_moves_farther_changes_nobody_elses_labels(
     assert changed_labels(con, query, table, farther, row) == []
 
 
+@pytest.mark.parametrize(
+    "call", ["boxes('people', {cols}, {k}", "microaggregate('people', {cols}, {k}, label := 'interval'"]
+)
+@pytest.mark.parametrize("seed", seeds(quick=2, thorough=8))
+def test_how_far_beyond_an_end_a_value_lies_changes_nobody_elses_interval(
+    con: duckdb.DuckDBPyConnection, call: str, seed: int
+) -> None:
+    """Up to the end it does: statistics and deviations are those of the values."""
+    column, k = ("income", "born")[seed % 2], (3, 5, 2, 10)[seed % 4]
+    table, _ = with_farther_extreme(random_table(seed, 80 + 10 * (seed % 8)), column, 2, is_low=seed // 2 % 2 == 1)
+    farther, row = with_farther_extreme(table, column, (0.1, 2, 0.003)[seed % 3], is_low=seed // 2 % 2 == 1)
+    query = f"FROM anon.{call.format(cols=['age', column], k=k)}, keep := ['number'], narrowing := ['number'])"
+    assert changed_labels(con, query, table, farther, row) == []
+
+
 @pytest.mark.rotating
 @pytest.mark.parametrize("person", [None, "person"])
 def test_an_extreme_that_moves_farther_changes_no_part_of_a_large_table(

@@ -133,7 +133,9 @@ def test_what_is_read_is_written_again(kind: pa.DataType, base: int, apart: list
     if pa.types.is_integer(kind):
         numbers = [min(max(number, ends[0]), ends[1]) for number in numbers]
     scale = kind.scale if pa.types.is_decimal(kind) else 0
-    values = [Decimal(number).scaleb(-scale, _LONG) if pa.types.is_decimal(kind) else number for number in numbers]
+    values: list[Any] = [Decimal(number).scaleb(-scale, _LONG) for number in numbers]
+    if not pa.types.is_decimal(kind):
+        values = [float(number) if pa.types.is_floating(kind) else number for number in numbers]
     table = pa.table({"x": pa.array([*values, None], kind)})
     types = NumberTypes.of(table)
     read = types.read(table)

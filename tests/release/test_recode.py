@@ -18,7 +18,9 @@ from duckanon._methods.recode.column_joins import joins_of
 from duckanon._methods.recode.column_losses import Numbers, Tree, Values, class_losses
 from duckanon._methods.recode.declared import RECODE
 from duckanon._methods.recode.diverse import find_diverse_classes
+from duckanon._methods.recode.growth import Pools
 from duckanon._methods.recode.local_recoding import recode
+from duckanon._methods.recode.pools import grow
 from duckanon._methods.recode.promises import Diversity
 from tests.conftest import data_file
 from tests.profiles import cheap, dear
@@ -31,6 +33,8 @@ PLACES = [
     ("Kyoto", "Japan", "Asia"),
     ("Osaka", "Japan", "Asia"),
 ]
+LARGE_TREE = Tree(np.tile([2, 700], 350)[:-1])
+"""Of 700 values, in pairs below the root."""
 LEAVES = {label: {row[0] for row in PLACES if label in row} for row in PLACES for label in row}
 
 
@@ -196,6 +200,8 @@ def test_joins_lose_what_classes_lose(seed: int) -> None:
     generator = np.random.default_rng(seed)
     columns = [
         Tree(np.array([2, 5, 3, 2]) if seed % 2 else np.array([2, 5, 2, 5])),
+        Tree(np.array([2, 3])),
+        LARGE_TREE,
         Values(4, 3),
         Values(70),
         Numbers(np.array([0.0, 2.0, 7.0]), np.array([1.0, 5.0, 9.0]), True, 0.5),
@@ -226,10 +232,33 @@ def test_losses_of_columns_by_hand() -> None:
 
 
 def test_large_trees_are_looked_up_without_a_table() -> None:
-    pairs = Tree(np.tile([2, 700], 350)[:-1])
     first, last = np.array([0, 0, 1, 10, 3]), np.array([0, 1, 2, 600, 3])
-    assert pairs._table is None
-    assert pairs.span_losses(first, last) == pytest.approx([0, 1 / 699, 1, 1, 0])
+    assert LARGE_TREE._table is None
+    assert LARGE_TREE.span_losses(first, last) == pytest.approx([0, 1 / 699, 1, 1, 0])
+    assert [type(join).__name__ for join in joins_of([LARGE_TREE], [first], None).every] == ["SpanJoin"]
+
+
+def test_a_shared_combination_lends_as_many_people_as_a_rare_one_needs() -> None:
+    """Of 20 people with two rows each three join two with a rare value, of whom one is among the 20."""
+    people = np.concatenate([np.repeat(np.arange(20), 2), [0, 20]])
+    codes = np.append(np.zeros(40, np.int64), [1, 1])
+    for rows in (np.arange(42), np.arange(42)[::-1]):
+        classes = find_classes([Values(2)], [codes[rows]], None, people[rows], 5, 0)
+        rare = classes == classes[codes[rows] == 1][0]
+        assert len(set(people[rows][rare].tolist())) == 5
+        assert rare.sum() == 8
+        assert len(set(classes.tolist())) == 2
+
+
+def test_pools_of_more_rows_than_a_score_can_name_take_the_nearest() -> None:
+    numbers = np.arange(1100.0)
+    codes = np.random.default_rng(0).permutation(1100)
+    joins = joins_of([Numbers(numbers, numbers, has_null=False)], [codes], None)
+    pools = Pools(np.arange(1100)[:, None], np.ones((1100, 1), np.bool_))
+    grown = grow(joins, pools, 550, np.random.default_rng(1))
+    first = np.sort(codes[grown.labels[:, 0] == 0])
+    assert len(first) == 550
+    assert first[-1] - first[0] < 560  # chance decides between neighbours that add nearly the same
 
 
 @pytest.mark.rotating

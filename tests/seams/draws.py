@@ -111,7 +111,7 @@ class Draw:
             return name == "original" and self.random.random() < 0.3
         if self.function.name == "pica" and name == "cluster_size":
             return self.is_plain or self.random.random() < 0.7
-        if name == "population" and "weight" in given:
+        if (name == "population" and "weight" in given) or (name == "weights" and "boxed" in self.parameters):
             return False
         if name in ("draws", "seconds"):
             needed = {"draws": "reference", "seconds": "effort"}[name]
@@ -174,8 +174,8 @@ class Draw:
         return self._allowed(parameter) if found is None else found
 
     def _other_column(self) -> str:
-        apart = [one for one in self.bench.usual if one not in self.cols]
-        return self.random.choice(apart or self.bench.columns)
+        pool = self._shared(self.released) if self.released else self.bench.usual
+        return self.random.choice([one for one in pool if one not in self.cols] or self.bench.columns)
 
     def _table(self, parameter: ParameterDeclaration) -> Any:
         """Return the name of a table, or several."""
@@ -337,7 +337,7 @@ class Draw:
             return {first: 1}
         if name == "epsilon" and self.function.name == "box_halfwidths":
             return [0.5, 1]
-        if name == "people" and self.function.name == "known_events":
+        if name == "people" and self.function.name in ("known_events", "release_linked"):
             return f"{self.bench.name}_people" if len(self.bench.table.linked) > 1 else self.bench.made("people")
         if name == "weights" and self.function.name == "allocate":
             return [1, 2, 3]
@@ -352,7 +352,8 @@ class Draw:
             other = "category" if "'category'" in allowed else "drop"
             return other if self.is_plain or self.random.random() < 0.8 else "error"
         if "one of" in allowed or re.fullmatch(r"NULL or '.*'", allowed):
-            return pick(re.findall(r"'([^']*)'", allowed.split(" or a map")[0]))
+            choices = re.findall(r"'([^']*)'", allowed.split(" or a map")[0])
+            return pick([one for one in choices if one != "any" or not self.has_person])
         if "true or false" in allowed:
             return pick([True, False])
         if "whole number" in allowed:
@@ -374,7 +375,7 @@ def _numbers(allowed: str) -> list[float]:
     if span := re.search(r"(?:from|between) ([\d.e-]+) (?:to|and) ([\d.]+)", allowed):
         low, high = float(span[1]), float(span[2])
         return [(low + high) / 2, *([low, high] if "from" in allowed else [])]
-    if "above 0 and below 1" in allowed:
+    if "below 1" in allowed:
         return [0.01, 0.5]
     least = re.search(r"at least (\d+)", allowed)
     return [float(least[1]), float(least[1]) + 9] if least else [1.0, 2.5]

@@ -84,7 +84,8 @@ class KPeopleAgree:
 class SharedValues:
     """Values are shared: a released text by ``k`` people, a number or date by min(k, 3), if it is one of the table.
 
-    A text that nobody has is only ``other``. Where all numbers of a column are FLOATs, the released ones are.
+    A text that nobody has is only ``other``, or ``{other}`` where that is a value. Where all numbers of a column are
+    FLOATs that were stored as DOUBLEs, the released ones are.
     """
 
 

@@ -221,5 +221,5 @@ def report(columns: Mapping[str, Sequence[Any] | npt.NDArray[Any]], schema: pa.S
 
 
 def report_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
-    """Make the table of a report from its rows; what a row does not have is NULL."""
-    return pa.Table.from_pylist(list(rows), schema)
+    """Make the table of a report from its rows; NaN and what a row does not have become NULL."""
+    return report({field.name: [row.get(field.name) for row in rows] for field in schema}, schema)

@@ -26,7 +26,7 @@ _KERNEL = Parameter(
     "kernel",
     OneOf("polynomial", "gaussian", "exponential"),
     "`'polynomial'`; `'gaussian'`: `exp(-|x - y|^2 / (2 sigma^2))`, sigma the median distance; `'exponential'`: "
-    "`exp(x'y / columns)`",
+    "`exp((x - m)'(y - m) / sigma^2)`, m the mean row of the original",
     "polynomial",
 )
 _POINTS = Parameter(

@@ -6,7 +6,6 @@ import pyarrow as pa
 
 from duckanon._core.common import parameters as shared
 from duckanon._core.common.contracts import (
-    TABLE,
     AtLeastKPeople,
     EqualsDefinition,
     InvariantUnder,
@@ -84,7 +83,7 @@ BOXES = Release(
         KeepsValues("keep", "by"),
         KeepsRows(),
         TrueIntervals(),
-        InvariantUnder(*TABLE),
+        InvariantUnder("order", "storage", "others"),
     ),
     parameters=(
         shared.TBL,
@@ -141,7 +140,7 @@ OPTIMAL_UNCERTAINTY = Report(
     summary="Reports how uncertain statistics become through boxes of k records, and how uncertain at best.",
     promises=(
         OneRow(),
-        InvariantUnder(*TABLE),
+        InvariantUnder("order", "storage", "others"),
     ),
     parameters=(
         shared.TBL,

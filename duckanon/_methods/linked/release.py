@@ -51,18 +51,18 @@ def release_linked(
     """
     give_back()  # what it took to collect the rows; and so on after each step that takes much
     table = tables.pop()
-    names = {name.lower(): name for name in table.column_names}
-    whose = table.column(names[person.lower()])
+    names = _Spelling(table.column_names)
+    whose = table.column(names.of(person))
     all_names = [*table_names, *([people] if people else [])]
     part_of = parts_of(table.column(TABLE_NAME), all_names)
     if whose.null_count:
         nobodys = np.bincount(part_of[np.asarray(whose.is_null())], minlength=len(all_names))
         raise ValueError(
-            f'person must say whose row it is in every row; column "{names[person.lower()]}" is NULL in '
+            f'person must say whose row it is in every row; column "{names.of(person)}" is NULL in '
             f"{counts_of(all_names, nobodys)}."
         )
     person_of = ranks_of(whose) - 1
-    class_columns = [names[name.lower()] for name in class_columns or ()]
+    class_columns = [names.of(name) for name in class_columns or ()]
     own_class = classes_of(table, class_columns, person_of, part_of, all_names, people)
     is_event = part_of < len(table_names)
     bands = bands_of(person_of[is_event], len(own_class)) if counts == "bands" else None
@@ -79,11 +79,11 @@ def release_linked(
     refuse_other_columns("hierarchies", trees, cols)
     asked = asked_levels(ladder) if ladder else None
     refuse_other_columns("ladder", asked or {}, cols)
-    cols = [names[one.lower()] for one in cols]
+    cols = [names.of(one) for one in cols]
     parts = _parts(table, part_of, table_names, columns_of_tables, cols, known, trees, ladder, own_class[person_of], k)
     told = None
     if sensitive.sensitive is not None:
-        told = SensitiveValues.of_column(table.column(names[sensitive.sensitive.lower()]), person_of, sensitive)
+        told = SensitiveValues.of_column(table.column(names.of(sensitive.sensitive)), person_of, sensitive)
         told.refuse_classes(own_class)
     del whose
     if not kept.keep:  # the originals of cols are compared with kept columns only
@@ -108,10 +108,21 @@ def release_linked(
     released[TABLE_NAME] = pa.array(map(released_name, all_names)).take(pa.array(part_of[order]))
     if not kept.has(person):
         numbers = generator(seed).permutation(len(own_class)) + 1
-        released[names[person.lower()]] = pa.array(numbers[person_of[order]])
+        released[names.of(person)] = pa.array(numbers[person_of[order]])
     if bands is not None:
         released[ROW_COUNT] = pa.array(np.array(BAND_NAMES, object)[bands[person_of[order]]])
     return pa.table(released)
+
+
+class _Spelling:
+    """Names of columns as the tables spell them: DuckDB tells Ä and ä apart, and not A and a."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = {name.lower(): name for name in names} | {name: name for name in names}
+
+    def of(self, name: str) -> str:
+        """Return the column that is called so, whatever its case where none is spelled so."""
+        return self._names.get(name) or self._names[name.lower()]
 
 
 def _released(

@@ -147,9 +147,8 @@ def _lent(
         rows = order[starts[lender] : starts[lender + 1]]
         if people is not None:
             rare = people[~shared[same.of_row] & (group_of[same.of_row] == group_of[lender])]
+            # at least twice as many as needed: those who have rare ones are k - need
             others = np.setdiff1d(people[rows], [*rare, NOBODY])
-            if len(others) < need:
-                continue
             rows = rows[np.isin(people[rows], others[:need])]
         rows = rows[:need] if people is None else rows
         of_row[rows] = more + len(lent)

@@ -82,7 +82,9 @@ def spectral_release(
 
 
 def _refuse_small(groups: Sequence[Ints], rank: int, people: Ints | None, k: int, keep_out: int) -> None:
-    """Refuse tables, and groups, too small for their components or for those who are kept out."""
+    """Refuse tables, and groups, too small for their components or for those who are kept out, or of no component."""
+    if rank == 0:
+        raise ValueError(f"cols must name a column that varies; none has two values shared by at least {k} people.")
     needed = max(table_encoding.FEWEST_ROWS, table_encoding.ROWS_PER_COMPONENT * rank)
     small = sum(len(group) < needed for group in groups)
     if len(groups) == 1:
