@@ -8,8 +8,7 @@
 --                       none, or without `person`
 CREATE OR REPLACE MACRO anon._table_source(caller, tbl, by, measure, person) AS TABLE
 WITH _duckanon_given AS (
-    SELECT COLUMNS(anon._user_columns(list_concat("by", list_filter([measure, person], lambda named:
-                                                                      named IS NOT NULL)), caller, tbl)),
+    SELECT COLUMNS(list_concat("by", list_filter([measure, person], lambda named: named IS NOT NULL))),
            1 AS _duckanon_one, NULL::BIGINT AS _duckanon_nobody
     FROM (SELECT COLUMNS(anon._user_columns(*, caller, tbl)) FROM query_table(tbl))
 ), _duckanon_contributions AS (
