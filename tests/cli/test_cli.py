@@ -156,7 +156,7 @@ WRONG = {
     "FROM anon.swap('t', ['a'], sed := 1)": "anon.swap: there is no option sed; did you mean seed?",
     "FROM anon.swap('t', ['l'])": 'column "l" holds values of a type that cannot be released',
     "FROM anon.swap(t2, ['a'])": "t2",
-    "FROM anon.swap('t', ['z'])": "anon: a column of type TIME WITH TIME ZONE cannot be released",
+    "FROM anon.swap('t', ['z'])": "TIME WITH TIME ZONE, which cannot be released",
     "SELECT anon.distinct_for_alpha(2, 100)": "anon.distinct_for_alpha: alpha must be between 0 and 1",
     "FROM anon.swapp('t', ['a'])": "anon.swapp: there is no such function; did you mean anon.swap?",
     "FROM anon.column_profile('')": "",
