@@ -4,7 +4,7 @@
 --     seed      NULL draws a new split each time; a number repeats the split, in whatever order the rows are stored [a
 --               whole number, or NULL]
 -- Each of several equal rows is drawn on its own. A column `is_reference` that the table has already is replaced.
--- promises: RowPer('row'), InvariantUnder('order', 'storage', 'columns')
+-- promises: RowPer('row'), InvariantUnder('order', 'storage')
 -- test: tests/measure/split_reference.test
 CREATE OR REPLACE MACRO anon.split_reference(tbl, fraction := 0.5, seed := NULL) AS TABLE
 SELECT unnest(kept), row_number() OVER (ORDER BY draw ASC NULLS LAST)

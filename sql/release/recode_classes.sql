@@ -9,7 +9,7 @@
 -- label names, of an ancestor the other values below it. (The original's range and values must not be disclosed to
 -- whoever has the release.) '*' is everything and 'other' the values that no label names: of a value that is written so
 -- anon.recode makes '{"*"}'.
--- promises: Between(0, 1, 'loss'), InvariantUnder('order', 'storage', 'columns', 'others')
+-- promises: Between(0, 1, 'loss'), InvariantUnder('order', 'storage', 'others')
 -- test: tests/release/recode_classes.test
 CREATE OR REPLACE MACRO anon.recode_classes(released, cols, hierarchies := NULL) AS TABLE
 WITH _duckanon_classes AS MATERIALIZED (

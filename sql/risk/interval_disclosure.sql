@@ -14,7 +14,7 @@
 --                    nobody. NULL: every row is a person [a name, or NULL]
 -- sdcMicro has it as dRisk (Mateo-Sanz, Sebé and Domingo-Ferrer 2004). It is for releases that changed each row a
 -- little: new records, as of anon.spectral_release, belong to nobody.
--- promises: Between(0, 1, 'fraction'), InvariantUnder(*TABLE)
+-- promises: Between(0, 1, 'fraction'), InvariantUnder('storage', 'columns', 'others')
 -- test: tests/risk/interval_disclosure.test
 CREATE OR REPLACE MACRO anon.interval_disclosure(
     original, released, cols, width := 0.05, key := NULL, person := NULL
