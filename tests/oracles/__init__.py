@@ -19,6 +19,7 @@ ORACLES: dict[str, Callable[[Call, Any], Iterator[str]]] = {
     "OnlyColumns": columns.only_columns,
     "KeepsTypes": columns.keeps_types,
     "KeepsValues": columns.keeps_values,
+    "KeepsValuesOrNull": columns.keeps_values_or_null,
     "SameDistribution": columns.same_distribution,
     "AtLeastKPeople": people.at_least_k_people,
     "KPeopleAgree": people.k_people_agree,

@@ -54,7 +54,11 @@ def keeps_types(call: Call, promise: Any) -> Iterator[str]:
             yield f"type of {column}: {before} became {after}"
 
 
-def keeps_values(call: Call, promise: Any) -> Iterator[str]:
+def keeps_values_or_null(call: Call, promise: Any) -> Iterator[str]:
+    yield from keeps_values(call, promise, or_null=True)
+
+
+def keeps_values(call: Call, promise: Any, or_null: bool = False) -> Iterator[str]:
     columns = [one for one in call.names(*promise.parameters) if one != "*" and call.answer.has(one)]
     source = call.source
     if source is None:
@@ -62,7 +66,8 @@ def keeps_values(call: Call, promise: Any) -> Iterator[str]:
     for column in columns:
         before = call.table.column(column)
         after = call.answer.column(column)
-        if any(key(value) != key(before[row]) for value, row in zip(after, source, strict=True)):
+        pairs = zip(after, source, strict=True)
+        if any(key(value) != key(before[row]) and not (or_null and value is None) for value, row in pairs):
             yield f"values of {column} are not those of their rows"
 
 

@@ -15,7 +15,8 @@ def at_least_k_people(call: Call, promise: Any) -> Iterator[str]:
     """Count the people of every class; without ``rid`` a class has as many people as rows."""
     if call.options.get("population") is not None or call.options.get("checks") == "off":
         return  # k is promised in the population then, or not at all
-    classes = groups(call.answer.keys(call.names(*promise.parameters)))
+    columns = [name for name in call.names(*promise.parameters) if name != call.options.get("key")]
+    classes = groups(call.answer.keys(columns))
     source, people = call.source, call.people
     for rows in classes.values():
         if source is not None:

@@ -116,7 +116,8 @@ class Bench:
         known = [*self.numbers, *self.times, *([self.table.person] if self.table.person else [])]
         is_complete = " AND ".join(f"{quoted(one)} IS NOT NULL" for one in known) or "true"
         person = quoted(self.table.person or ROW)
-        more = {"INTEGER": " + copy::INTEGER", "DOUBLE": " * (1 + copy / 16)"}  # not all copies are equal
+        more = {"INTEGER": " + copy::INTEGER", "DOUBLE": " * (1 + copy / 16)", "DATE": " + copy::INTEGER"}
+        more["TIMESTAMP_S"] = more["TIMESTAMP"] = " + to_hours(copy::INTEGER)"
         columns = ", ".join(f"{quoted(n)}{more.get(t, '')} AS {quoted(n)}" for n, t in self.types.items())
         table = quoted(self.name)
         return {

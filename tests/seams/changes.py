@@ -157,4 +157,6 @@ def _norm(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return list(map(_norm, value))
     text = str(value)
-    return f"{float(text) + 0.0:.6g}" if re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?", text, re.IGNORECASE) else text
+    if not re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?", text, re.IGNORECASE):
+        return text
+    return "0" if abs(float(text)) < 1e-12 else f"{float(text):.6g}"

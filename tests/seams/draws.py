@@ -26,8 +26,8 @@ from tests.signatures import FunctionDeclaration, ParameterDeclaration
 HELPFUL: dict[str, Any] = {"keep_out": 3, "leaf": 5, "max_suppressed_fraction": 1, "checks": "off", "delta": 1e-6}
 """What lets a release of a small table come about."""
 
-CHECKED = {"rhs": 0.7, "spectral_rhs": 0.9}
-"""Functions that promise nothing with `checks := 'off'`, and the share of their calls without it."""
+CHECKED = {"rhs": 0.1, "spectral_rhs": 0.9}
+"""Functions that promise no k with `checks := 'off'`, and the share of their calls without it: `rhs` refuses most."""
 
 LARGE_K = "10"
 """A default of `k` that small tables do not reach; 3 is given in its place."""
@@ -136,10 +136,9 @@ class Draw:
             return True
         if name == "k" and parameter.default == LARGE_K and (self.is_plain or self.function.stage == "release"):
             return True
-        if self.is_plain:
-            is_small = self.function.stage == "release"
-            return (name in HELPFUL or name == "nulls") and is_small
-        return self.random.random() < 0.25
+        if self.function.stage == "release" and name in (*HELPFUL, "nulls"):
+            return self.is_plain or self.random.random() < 0.8
+        return not self.is_plain and self.random.random() < 0.25
 
     def _is_wanted_there(self, name: str, given: dict[str, Any]) -> bool | None:
         """Tell whether a function's own option is given; None where that is drawn as for other functions."""
@@ -155,12 +154,16 @@ class Draw:
                 return self.has_person and not {"measure", "previous"} & given.keys() and chance < 0.3
             case "protect_table", "key":
                 return given.get("method") == "cell_key"
-            case "membership_audit", "person":
-                return False  # of whom it looks for hundreds
+            case "membership_audit", "person" | "categories":
+                return False  # it looks for people who are unlike others, hundreds of them
+            case "synthesize", "by" if not set(self.bench.usual) - set(self.cols):
+                return False
             case "pica", "cluster_size":
                 return self.is_plain or chance < 0.7
             case function, "checks" if function in CHECKED:
                 return chance > CHECKED[function]
+            case "rhs" | "spectral_rhs", "key" if len(self.cols) < 3:
+                return False
             case _, "log" if not self._logged:
                 return False
         return None
@@ -332,7 +335,7 @@ class Draw:
 
     def _for_scalar(self, name: str) -> list[str]:
         bench = self.bench
-        if name == "day" and not bench.times and self.random.random() < 0.7:
+        if name == "day" and not bench.times and self.random.random() < 0.9:
             return [ROW]
         texts = [column for column, kind in bench.types.items() if kind == "VARCHAR"]
         pools = {"day": bench.times, "age": bench.numbers, "zip": texts, "code": texts}

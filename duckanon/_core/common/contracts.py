@@ -64,6 +64,10 @@ class KeepsValues(_OfParameters):
     """Each released row has, in these columns, the values of the row that it was (where ``rid`` is kept)."""
 
 
+class KeepsValuesOrNull(_OfParameters):
+    """Each released row has, in these columns, the values of the row that it was, or NULL."""
+
+
 class SameDistribution(_OfParameters):
     """Each of these columns has the same values as in the table, each as often."""
 
@@ -72,7 +76,7 @@ class SameDistribution(_OfParameters):
 
 
 class AtLeastKPeople(_OfParameters):
-    """Rows that agree in these columns are of at least ``k`` different people."""
+    """Rows that agree in these columns, but for the ``key`` of a row, are of at least ``k`` different people."""
 
 
 @dataclass(frozen=True)
@@ -190,6 +194,7 @@ Promise: TypeAlias = (
     | OnlyColumns
     | KeepsTypes
     | KeepsValues
+    | KeepsValuesOrNull
     | SameDistribution
     | AtLeastKPeople
     | KPeopleAgree

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from duckanon._core.common.contracts import (
-    TABLE,
     AtLeastKPeople,
     InvariantUnder,
     KeepsRows,
     KeepsTypes,
     KeepsValues,
+    KeepsValuesOrNull,
     OnlyColumns,
 )
 from duckanon._core.common.declare import Options, Parameter, Release
@@ -39,9 +39,10 @@ MICROAGGREGATE = Release(
         AtLeastKPeople("cols", "by"),
         OnlyColumns("cols", "keep", "by"),
         KeepsTypes("keep", "by"),
-        KeepsValues("keep", "by"),
+        KeepsValues("keep"),
+        KeepsValuesOrNull("by"),
         KeepsRows(),
-        InvariantUnder(*TABLE),
+        InvariantUnder("storage", "columns", "others"),
     ),
     parameters=(
         TBL,
