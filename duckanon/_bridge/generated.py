@@ -305,5 +305,5 @@ def choose(*arguments: pa.Array) -> pa.Array:
     for name in names:
         if name.lower() not in spelled and not (name == "*" and name in (given.get("keep") or ())):
             raise ValueError(f'{caller}: column "{name}" does not exist in {table}{did_you_mean(name, columns)}')
-    wanted = {name.lower() for name in names}
-    return pa.array([[name for name in columns if name.lower() in wanted]], pa.list_(pa.string()))
+    wanted = {name if name in columns else spelled.get(name.lower()) for name in names}  # Ä and ä are two columns
+    return pa.array([[name for name in columns if name in wanted]], pa.list_(pa.string()))
