@@ -80,7 +80,7 @@ BOXES = Release(
         AtLeastKPeople("column box"),
         OnlyColumns("cols", "keep", "by", "column box"),
         KeepsTypes("keep", "by"),
-        KeepsValues("keep", "by"),
+        KeepsValues("keep"),
         KeepsRows(),
         TrueIntervals(),
         InvariantUnder("order", "storage", "others"),

@@ -39,7 +39,7 @@ MICROAGGREGATE = Release(
         AtLeastKPeople("cols", "by"),
         OnlyColumns("cols", "keep", "by"),
         KeepsTypes("keep", "by"),
-        KeepsValues("keep", "by"),
+        KeepsValues("keep"),
         KeepsRows(),
         InvariantUnder(*TABLE),
     ),
