@@ -27,7 +27,7 @@ WITH _duckanon_classes AS MATERIALIZED (
                 ELSE count(DISTINCT _duckanon_anyone) FILTER (_duckanon_size = 1) END AS singletons
     FROM _duckanon_classes
 ), _duckanon_distinct_counts AS (
-    SELECT count(DISTINCT COLUMNS(cols)) + max((COLUMNS(cols) IS NULL)::TINYINT) FROM _duckanon_classes
+    SELECT count(DISTINCT COLUMNS(cols)) + coalesce(max((COLUMNS(cols) IS NULL)::TINYINT), 0) FROM _duckanon_classes
 ), _duckanon_product AS (
     SELECT anon.multiple_domain(distinct_counts) AS distinct_product
     FROM (SELECT [UNPACK(COLUMNS(*))] AS distinct_counts FROM _duckanon_distinct_counts)
