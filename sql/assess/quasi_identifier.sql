@@ -34,7 +34,7 @@ WITH _duckanon_classes AS MATERIALIZED (
 ), _duckanon_every_row AS (
     SELECT row_count AS people FROM _duckanon_observed
 ), _duckanon_everybody AS (
-    SELECT count(DISTINCT CASE WHEN COLUMNS([person]) IS NOT NULL THEN hash(COLUMNS([person])) END) AS people
+    SELECT count(DISTINCT anon._value_code(COLUMNS([person]))) AS people
     FROM query_table(tbl) WHERE nulls = 'value' OR COLUMNS(cols) IS NOT NULL
 ), _duckanon_universe AS (
     SELECT *, anon._checked_people('anon.quasi_identifier', population, row_count, people, person) AS universe
