@@ -306,4 +306,11 @@ def choose(*arguments: pa.Array) -> pa.Array:
         if name.lower() not in spelled and not (name == "*" and name in (given.get("keep") or ())):
             raise ValueError(f'{caller}: column "{name}" does not exist in {table}{did_you_mean(name, columns)}')
     wanted = {name.lower() for name in names}
-    return pa.array([[name for name in columns if name.lower() in wanted]], pa.list_(pa.string()))
+    chosen = [name for name in columns if name.lower() in wanted]
+    for name in chosen:
+        if spelled[name.lower()] != name:  # DuckDB tells "Ä" from "ä", Python's lower() does not
+            raise ValueError(
+                f"{caller}: the table must not have columns that are the same in lower case; "
+                f'got "{name}" and "{spelled[name.lower()]}": rename one first.'
+            )
+    return pa.array([chosen], pa.list_(pa.string()))
