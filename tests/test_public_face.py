@@ -187,11 +187,3 @@ def test_refusals_of_faces_are_sentences_that_name_the_function(tmp_path: Path) 
         spectral.synthesize(spans, ["span", "zip"], k=5, seed=1)
     with pytest.raises(TypeError, match=r'duckanon\.spectral\.rhs: there is no option "tbl"'):
         spectral.rhs(PEOPLE, ["age", "zip"], k=5, tbl="people")
-
-
-def test_a_column_is_not_taken_for_one_that_other_letters_call_the_same(con: Any) -> None:
-    """DuckDB tells Ä from ä: the second one, a text, took part in the release of the first."""
-    con.execute("""CREATE TABLE two AS SELECT i % 7 AS "Ä", 'x' || i AS "ä", i % 5 AS age FROM range(60) AS t(i)""")
-    released = con.execute("FROM anon.microaggregate('two', ['Ä', 'age'], 5)").fetchall()
-    assert [name for name, *_ in con.description] == ["Ä", "age"]
-    assert len(released) == 60

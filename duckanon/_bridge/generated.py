@@ -305,5 +305,12 @@ def choose(*arguments: pa.Array) -> pa.Array:
     for name in names:
         if name.lower() not in spelled and not (name == "*" and name in (given.get("keep") or ())):
             raise ValueError(f'{caller}: column "{name}" does not exist in {table}{did_you_mean(name, columns)}')
-    wanted = {name if name in columns else spelled.get(name.lower()) for name in names}  # Ä and ä are two columns
-    return pa.array([[name for name in columns if name in wanted]], pa.list_(pa.string()))
+    wanted = {name.lower() for name in names}
+    chosen = [name for name in columns if name.lower() in wanted]
+    for name in chosen:
+        if spelled[name.lower()] != name:  # DuckDB tells "Ä" from "ä", Python's lower() does not
+            raise ValueError(
+                f"{caller}: the table must not have columns that are the same in lower case; "
+                f'got "{name}" and "{spelled[name.lower()]}": rename one first.'
+            )
+    return pa.array([chosen], pa.list_(pa.string()))

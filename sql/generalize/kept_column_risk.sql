@@ -20,7 +20,7 @@
 --                          are taken as they are, as in a release [a text, or NULL]
 --     person               as in anon.k_anonymity
 -- Ratios are computed from a part of the rows where these are very many, k from all.
--- promises: Between(0, 1, 'values_within', 'values_shuffled')
+-- promises: Between(0, 1, 'values_within', 'values_shuffled'), InvariantUnder(*TABLE)
 -- test: tests/generalize/kept_column_risk.test
 CREATE OR REPLACE MACRO anon.kept_column_risk(tbl, cols, keep, plan := NULL, person := NULL) AS TABLE
 WITH _duckanon_plan AS (

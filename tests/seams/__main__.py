@@ -7,6 +7,7 @@ each fault with its statement.
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import tempfile
 
@@ -29,6 +30,7 @@ def main() -> int:
     print(f"{'function':24} {'tables':>7} {'rows':>7} {'refused':>8} {'seconds':>8} {'faults':>7}")
     with tempfile.TemporaryDirectory() as folder:
         tempfile.tempdir = folder
+        os.chdir(folder)
         for function in given.functions or public():
             found = []
             for place in places(function, given.quick):

@@ -28,7 +28,8 @@ OURS = ["_duckanon_row", "_duckanon_one", "_duckanon_number", "_duckanon_rows", 
 """Names of steps and columns in macros."""
 
 LOOSE = {"worst_class", "why", "column_type", "table_name", "unique_growth", "determined_by", "determines"}
-"""Columns that name one of several equals, the table, or its types."""
+LOOSE |= {"lower_looseness", "upper_looseness"}
+"""Columns that name one of several equals, the table, or its types, or say how far a search was from its end."""
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,12 @@ from tests.signatures import FunctionDeclaration, ParameterDeclaration
 HELPFUL: dict[str, Any] = {"keep_out": 3, "leaf": 5, "max_suppressed_fraction": 1, "checks": "off", "delta": 1e-6}
 """What lets a release of a small table come about."""
 
+CHECKED = {"rhs": 0.7, "spectral_rhs": 0.9}
+"""Functions that promise nothing with `checks := 'off'`, and the share of their calls without it."""
+
+LARGE_K = "10"
+"""A default of `k` that small tables do not reach; 3 is given in its place."""
+
 ALWAYS = {("membership_audit", "releases"), ("membership_audit", "max_rows"), ("dp_table", "delta")}
 """Options that make calls quick, or possible on small tables."""
 
@@ -51,7 +57,7 @@ OF_NUMBERS = {
     "additive_noise",
     "kernel_utility",
 }
-OF_NUMBERS |= {"quantile_partition", "optimal_partition", "sampled_partition", "kernel_components"}
+OF_NUMBERS |= {"quantile_partition", "optimal_partition", "sampled_partition", "kernel_components", "membership_audit"}
 """Functions of numbers and dates."""
 
 
@@ -78,6 +84,8 @@ class Draw:
         if function.name == "audit_table":
             self.cols = self._shared(bench.made("published"))[:2]
         self.has_person = bench.table.person is not None and "person" in self.parameters and self.random.random() < 0.7
+        if function.name == "contradictions":
+            self.has_person = self.has_person and bench.table.person in self._names(self.released)
 
     def call(self, is_table: bool) -> Drawn:
         """Return the statement and its options."""
@@ -104,16 +112,11 @@ class Draw:
 
     def _is_wanted(self, parameter: ParameterDeclaration, given: dict[str, Any]) -> bool:
         name = parameter.name
-        if name == "person" and self.function.name == "audit_table":
-            return self.has_person and "original" in given
+        of_function = self._is_wanted_there(name, given)
+        if of_function is not None:
+            return of_function
         if name == "person":
             return parameter.default is None or self.has_person
-        if self.function.name == "quantile_partition" and name in ("k", "buckets"):
-            return self.random.random() < 0.7 if name == "k" else "k" not in given
-        if self.function.name == "audit_table" and name in ("original", "measure", "linked", "hierarchies"):
-            return name == "original" and self.random.random() < 0.3
-        if self.function.name == "pica" and name == "cluster_size":
-            return self.is_plain or self.random.random() < 0.7
         if (name == "population" and "weight" in given) or (name == "weights" and "boxed" in self.parameters):
             return False
         if name in ("draws", "seconds"):
@@ -131,18 +134,45 @@ class Draw:
             return "sensitive" in given and self.random.random() < 0.5
         if name == "nulls" and "'error'" in parameter.allowed:
             return True
+        if name == "k" and parameter.default == LARGE_K and (self.is_plain or self.function.stage == "release"):
+            return True
         if self.is_plain:
             is_small = self.function.stage == "release"
             return (name in HELPFUL or name == "nulls") and is_small
         return self.random.random() < 0.25
 
+    def _is_wanted_there(self, name: str, given: dict[str, Any]) -> bool | None:
+        """Tell whether a function's own option is given; None where that is drawn as for other functions."""
+        chance = self.random.random()
+        match self.function.name, name:
+            case "audit_table", "person":
+                return self.has_person and "original" in given
+            case "audit_table", "original" | "measure" | "linked" | "hierarchies":
+                return name == "original" and chance < 0.3
+            case "quantile_partition", "k" | "buckets":
+                return chance < 0.7 if name == "k" else "k" not in given
+            case "protect_table", "method":
+                return self.has_person and not {"measure", "previous"} & given.keys() and chance < 0.3
+            case "protect_table", "key":
+                return given.get("method") == "cell_key"
+            case "membership_audit", "person":
+                return False  # of whom it looks for hundreds
+            case "pica", "cluster_size":
+                return self.is_plain or chance < 0.7
+            case function, "checks" if function in CHECKED:
+                return chance > CHECKED[function]
+            case _, "log" if not self._logged:
+                return False
+        return None
+
     def _some_columns(self) -> list[str]:
         bench, chance = self.bench, self.random.random()
-        pool = bench.usual if self.is_plain or chance < 0.7 else bench.columns
+        pool = bench.few if self.is_plain and chance < 0.8 else bench.usual if chance < 0.7 else bench.columns
         if self.function.name == "interval_disclosure":
             pool = bench.numbers or pool
         if self.function.name in OF_NUMBERS and (self.is_plain or chance < 0.9):
-            pool = [*bench.numbers, *bench.times] or pool
+            numbers = [*bench.numbers, *bench.times]
+            pool = [one for one in numbers if one in pool] or numbers or pool
         many = 60 if bench.name == "wide" and chance < 0.2 else 3
         if bench.table.hierarchies and "hierarchies" in self.parameters and chance < 0.5:
             return list(bench.table.hierarchies)
@@ -156,20 +186,27 @@ class Draw:
     def _kinds_of_release(self) -> list[str]:
         if self.function.name in ("containment_risk", "containment_candidates", "recode_classes"):
             return ["recoded", "generalized"]
-        if self.function.name in ("matching_attack", "interval_disclosure", "contradictions", "compare_releases"):
+        if self.function.name == "compare_releases":
+            return ["recoded"]
+        if self.function.name in ("matching_attack", "interval_disclosure", "contradictions"):
             return ["swapped", "same"]
         kinds = ["recoded", "swapped", "generalized", "synthetic", "same"]
         return kinds if self.is_plain or self.random.random() < 0.8 else ["empty"]
 
+    def _names(self, table: str) -> list[str]:
+        """Return the columns of a table."""
+        return [row[0] for row in self.bench.con.execute(f"DESCRIBE {quoted(table)}").fetchall()]
+
     def _shared(self, table: str) -> list[str]:
         """Return the columns that the table has in common with another one."""
-        names = {row[0] for row in self.bench.con.execute(f"DESCRIBE {quoted(table)}").fetchall()}
+        names = self._names(table)
         return [one for one in self.bench.columns if one in names] or self.bench.usual
 
     # ---- their values
 
     def _value(self, parameter: ParameterDeclaration) -> Any:
-        if parameter.name in HELPFUL and self.function.stage == "release" and self.random.random() < 0.9:
+        is_helped = parameter.name in HELPFUL and self.function.stage == "release"
+        if is_helped and (self.is_plain or self.random.random() < 0.9):
             return HELPFUL[parameter.name]
         found = self._table(parameter)
         found = self._column(parameter) if found is None else found
@@ -250,10 +287,19 @@ class Draw:
             return [self._other_column()] if name == "secret_cols" else self._other_column()
         if name in ("keep", "by") and ("names" in parameter.allowed):
             return [ROW] if name == "keep" and parameter.default is None else [self._other_column()]
-        if name in ("log", "categories", "importance"):
+        return self._one_for(name)
+
+    def _one_for(self, name: str) -> Any:
+        """Return a column of the type that an option needs."""
+        bench, pick = self.bench, self.random.choice
+        if name == "log":
+            return [pick(self._logged)]
+        if name in ("categories", "importance"):
             return [pick(self.cols)]
-        if name in ("household", "weight", "class", "order_by"):
-            return pick(self.cols) if name == "order_by" else (pick(bench.numbers or self.cols))
+        if name == "order_by":
+            return pick([one for one in self.cols if one in (*bench.numbers, *bench.times)] or self.cols)
+        if name in ("household", "weight", "class"):
+            return pick(bench.numbers or self.cols)
         return None
 
     def _columns_for(self, name: str) -> list[str]:
@@ -269,6 +315,12 @@ class Draw:
             rows = self.bench.con.execute(f"DESCRIBE {quoted(self.bench.made('boxed'))}").fetchall()
             return [name for name, kind, *_ in rows if kind.startswith("STRUCT(lo")]
         return []
+
+    @property
+    def _logged(self) -> list[str]:
+        """The columns that have logarithms."""
+        values = {one: self.bench.rows.column(one) for one in self.cols if one in self.bench.numbers}
+        return [one for one, some in values.items() if all(value is None or value > 0 for value in some)]
 
     def _one_of_numbers(self) -> str:
         apart = [one for one in self.bench.numbers if one not in self.cols]
@@ -331,7 +383,7 @@ class Draw:
             "special": pick(["auto", "off", {first: [0]}]),
             "releases": 4,
             "max_rows": 400,
-            "people": 20,
+            "people": 10,
             "statistic": "mean" if self.is_plain else pick(["mean", "variance", "standard_deviation"]),
             "delta": 1e-6,
         }

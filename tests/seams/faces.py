@@ -344,8 +344,10 @@ def _unlike_sql(face: str, expected: Outcome, outcome: Outcome) -> str | None:
     """Say how the answer of a face differs from that of SQL; both may refuse, each in its words."""
     if expected.rows is not None and outcome.rows is not None:
         return difference(expected.rows, outcome)
-    # a source without rows stops a job, where SQL releases none, and a policy allows less than a call
-    is_usual = face == "spectral" or re.search("the table has no rows|policy.toml, line", str(outcome.refusal))
+    # a source without rows stops a job, where SQL releases none; a policy allows less than a call, and reads no columns
+    # but those that it names
+    refusals = f"{expected.refusal} {outcome.refusal}"
+    is_usual = face == "spectral" or re.search("table has no rows|policy.toml, line|same in lower case", refusals)
     if is_usual or (expected.rows is None) == (outcome.rows is None):
         return None
     return f"SQL: {expected.refusal or 'rows'}; the face: {outcome.refusal or 'rows'}"

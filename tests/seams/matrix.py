@@ -21,9 +21,11 @@ REFUSING = {"require"}
 """Functions whose refusals are what they are for: they are in no share of refused calls."""
 
 SLOW = {
+    "audit_table",
     "classifier_utility",
     "compare_releases",
     "detectability",
+    "interval_regression",
     "membership_audit",
     "pica",
     "pica_report",

@@ -99,7 +99,7 @@ INTERVAL_STATISTICS = Report(
     summary="Estimates statistics of columns of intervals, each with a guaranteed range.",
     promises=(
         EstimatesInside(),
-        InvariantUnder("storage", "others"),
+        InvariantUnder("order", "storage", "others"),
     ),
     parameters=(
         _BOXED,
