@@ -345,9 +345,11 @@ def _unlike_sql(face: str, expected: Outcome, outcome: Outcome) -> str | None:
     if expected.rows is not None and outcome.rows is not None:
         return difference(expected.rows, outcome)
     # a source without rows stops a job, where SQL releases none; a policy allows less than a call, and reads no columns
-    # but those that it names
+    # but those that it names; which columns narrow down others is a test by chance
     refusals = f"{expected.refusal} {outcome.refusal}"
-    is_usual = face == "spectral" or re.search("table has no rows|policy.toml, line|same in lower case", refusals)
+    is_usual = face == "spectral" or re.search(
+        "table has no rows|policy.toml, line|same in lower case|narrows", refusals
+    )
     if is_usual or (expected.rows is None) == (outcome.rows is None):
         return None
     return f"SQL: {expected.refusal or 'rows'}; the face: {outcome.refusal or 'rows'}"
