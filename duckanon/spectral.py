@@ -18,6 +18,7 @@ import pyarrow as pa
 from duckanon._core.common.declare import Options, Release
 from duckanon._core.common.faces import face_of
 from duckanon._core.common.parameters import COLS
+from duckanon._core.common.refusals import naming_refusals
 from duckanon._core.common.rules import ColumnNames
 from duckanon._core.encoding.sources import Readable, opened_source
 from duckanon._core.encoding.whole_sources import order_by_values, whole_table
@@ -51,7 +52,8 @@ _COLS = COLS.having(
 
 def _face(declared: Release) -> Callable[[_Face], _Face]:
     parameters = tuple(_COLS if one.name == "cols" else one for one in declared.parameters)
-    return face_of(replace(declared, parameters=parameters), "spectral")
+    face = face_of(replace(declared, parameters=parameters), "spectral")
+    return lambda function: face(naming_refusals(f"duckanon.spectral.{declared.name}")(function))
 
 
 @_face(ADDITIVE_NOISE)

@@ -102,7 +102,9 @@ def test_options_of_large_releases_refuse_unknown_columns(name: str, option: str
 @pytest.mark.parametrize("name", spectral.__all__)
 def test_spectral_releases_refuse_unknown_columns(name: str) -> None:
     given = {"k": 5} if name in ("rhs", "spectral_rhs") else {}
-    with pytest.raises(ValueError, match=r'^column "zpi" does not exist; did you mean "zip"\?$'):
+    with pytest.raises(
+        ValueError, match=rf'^duckanon\.spectral\.{name}: column "zpi" does not exist; did you mean "zip"\?$'
+    ):
         getattr(spectral, name)(PEOPLE, ["pay", "zpi"], **given)
 
 
@@ -111,7 +113,8 @@ def test_options_of_spectral_releases_refuse_unknown_columns(option: str) -> Non
     given = {option: {"zpi": [0]} if option == "special" else ["zpi"]}
     for release in (spectral.svd_swap, spectral.pica, spectral.spectral_release):
         if option != "log" or release is not spectral.spectral_release:
-            with pytest.raises(ValueError, match=rf'^column "zpi" in {option} does not exist; did you mean "zip"\?$'):
+            sentence = rf'^duckanon\.spectral\.\w+: column "zpi" in {option} does not exist; did you mean "zip"\?$'
+            with pytest.raises(ValueError, match=sentence):
                 release(PEOPLE, ["pay", "zip"], **given)
 
 
@@ -161,7 +164,7 @@ def test_memory_is_an_amount_wherever_it_is_taken() -> None:
         duckanon.release,
     ):
         assert "memory" in inspect.signature(function).parameters
-    with pytest.raises(ValueError, match=r"^memory must be an amount such as '800MB' or '2GB'; got 2000\.$"):
+    with pytest.raises(ValueError, match=r"^duckanon\.spectral\.svd_swap: memory must be an amount such as '800MB'"):
         spectral.svd_swap(PEOPLE, ["zip", "pay"], memory=2000, **thesis)
 
 
@@ -171,3 +174,16 @@ def test_names_are_matched_without_regard_to_case() -> None:
     assert nearest("shoe", ["person", "k"]) is None
     with pytest.raises(ValueError, match=r'^column "shoe" in keep does not exist; the columns are age, zip\.$'):
         known_columns("keep", ["age", "shoe"], ["age", "zip"])
+    assert known_columns("cols", ["Ä"], ["Ä", "ä"]) == ["Ä"]
+
+
+def test_refusals_of_faces_are_sentences_that_name_the_function(tmp_path: Path) -> None:
+    """A path that is no Parquet file, a type that nothing is computed with, a table that is given twice."""
+    (tmp_path / "people.parquet").write_text("age,zip")
+    with pytest.raises(ValueError, match=r"^duckanon\.spectral\.rhs: \S+ is no Parquet file; give the path of one\.$"):
+        spectral.rhs(tmp_path / "people.parquet", k=5, seed=1)
+    spans = PEOPLE.append_column("span", pa.array([(1, 2, 3)] * PEOPLE.num_rows, pa.month_day_nano_interval()))
+    with pytest.raises(ValueError, match=r'^duckanon\.spectral\.synthesize: column "span" must hold numbers'):
+        spectral.synthesize(spans, ["span", "zip"], k=5, seed=1)
+    with pytest.raises(TypeError, match=r'duckanon\.spectral\.rhs: there is no option "tbl"'):
+        spectral.rhs(PEOPLE, ["age", "zip"], k=5, tbl="people")

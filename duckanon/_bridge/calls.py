@@ -15,9 +15,7 @@ from __future__ import annotations
 
 import decimal
 import inspect
-import opcode
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,17 +31,9 @@ from duckanon._core.common import progress
 from duckanon._core.common.declare import ColumnReport, Release, Report, Scalar
 from duckanon._core.common.imports import imported
 from duckanon._core.common.memory import give_back
+from duckanon._core.common.refusals import sentence_of
 from duckanon._core.common.rules import IN_SQL
 from duckanon._core.common.threads import for_cells
-
-UNFIT_TYPE = (
-    "a column holds values of a type that it cannot work on, or out of its range; leave the column out, or cast it to "
-    "VARCHAR or a number first."
-)
-"""The sentence for what Arrow has no way to compute."""
-
-_PACKAGE = str(Path(__file__).parents[1])
-_RAISE = opcode.opmap["RAISE_VARARGS"]
 
 _MANY_CELLS = 1_000_000  # of tables: what was freed of fewer is not worth the milliseconds that giving it back takes
 
@@ -148,31 +138,10 @@ def naming_errors(caller: str, function: ArrowFunction) -> ArrowFunction:
             return function(*arguments)
         except MemoryError as error:
             raise ValueError(f"{caller}: there is not enough memory; {error}.") from error
-        except pa.ArrowException as error:  # some are ValueErrors, and their messages may quote values
-            raise ValueError(f"{caller}: {UNFIT_TYPE}") from error
         except Exception as error:
-            raise ValueError(f"{caller}: {_sentence(error)}") from error
+            raise ValueError(f"{caller}: {sentence_of(error)}") from error
 
     return called
-
-
-def _sentence(error: Exception) -> str:
-    """Return the sentence that our own code has raised; of what a library raises, which may quote a value, the place.
-
-    The instruction that failed tells them apart: libraries that are not written in Python leave no frame of theirs.
-    """
-    trace = error.__traceback__
-    innermost = own = trace
-    while trace is not None:
-        innermost = trace
-        own = trace if trace.tb_frame.f_code.co_filename.startswith(_PACKAGE) else own
-        trace = trace.tb_next
-    assert own is not None
-    code = own.tb_frame.f_code
-    is_ours = own is innermost and code.co_code[own.tb_lasti] == _RAISE
-    if is_ours and isinstance(error, ValueError | AssertionError):
-        return str(error)
-    return f"it failed unexpectedly ({type(error).__name__} in {Path(code.co_filename).name}, line {own.tb_lineno})."
 
 
 def _begun_once(

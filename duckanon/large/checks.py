@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 
 from duckanon._bridge import sql
-from duckanon._bridge.calls import UNFIT_TYPE
 from duckanon._core.common.declare import Options
 from duckanon._core.common.names import known_columns
 from duckanon._core.common.parameters import Kept
+from duckanon._core.common.refusals import UNFIT_VALUES, sentence_of
 from duckanon.large.workspace import SOURCE, Place, Source, Target, Workspace, workspace
 
 
@@ -113,6 +112,6 @@ def opened(
         raise
     except duckdb.Error as error:  # which may quote a value
         raise type(error)(f"{caller}: {sql.why(error).removeprefix(f'{caller}: ')}.") from None
-    except ValueError as error:
-        text = UNFIT_TYPE if isinstance(error, pa.ArrowException) else str(error)
+    except UNFIT_VALUES as error:
+        text = sentence_of(error)
         raise ValueError(text if text.startswith(f"{caller}: ") else f"{caller}: {text}") from None

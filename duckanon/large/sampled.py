@@ -78,6 +78,8 @@ class _Holders:
         """Look at the next rows; return those to be kept, for now."""
         if not self._is_open:
             return np.zeros(0, np.int64)
+        if pa.types.is_temporal(array.type) and not pa.types.is_interval(array.type):  # Python has not all of them
+            array = array.view(pa.int64() if array.type.bit_width == 64 else pa.int32())
         coded = array.dictionary_encode(null_encoding="encode")
         values, indices = coded.dictionary.to_pylist(), coded.indices.to_numpy()
         if len({*values, *self._kept}) > MOST_CATEGORIES + 1:

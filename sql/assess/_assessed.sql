@@ -13,12 +13,12 @@ WITH _duckanon_names AS MATERIALIZED (
            NULL::UBIGINT AS _duckanon_person
     FROM query_table(tbl)
 ), _duckanon_of_people AS NOT MATERIALIZED (
-    SELECT *, row_number() OVER () AS _duckanon_row,
-           nullif(hash(COLUMNS(_anon_choose(*, 'anon.assess', tbl, {'person': person}))), hash(NULL))
-               AS _duckanon_person
-    FROM query_table(tbl)
+    SELECT * EXCLUDE (_duckanon_named), row_number() OVER () AS _duckanon_row,
+           anon._value_code(_duckanon_named) AS _duckanon_person
+    FROM (SELECT *, COLUMNS(_anon_choose(*, 'anon.assess', tbl, {'person': person})) AS _duckanon_named
+          FROM query_table(tbl))
 ), _duckanon_coded AS NOT MATERIALIZED (     -- with the hashes of the values, NULL for NULL
-    SELECT *, [UNPACK(nullif(hash(COLUMNS(* EXCLUDE (_duckanon_row, _duckanon_person))), hash(NULL)))]
+    SELECT *, [UNPACK(anon._value_code(COLUMNS(* EXCLUDE (_duckanon_row, _duckanon_person))))]
                   AS _duckanon_codes
     FROM query_table(CASE WHEN person IS NULL THEN '_duckanon_of_rows' ELSE '_duckanon_of_people' END)
 ), _duckanon_counts AS MATERIALIZED (

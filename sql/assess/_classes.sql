@@ -18,14 +18,14 @@ WITH _duckanon_by_rows AS (
     SELECT COLUMNS(cols), count(_duckanon_person) AS _duckanon_size, sum(_duckanon_rows)::BIGINT AS _duckanon_rows,
            any_value(_duckanon_person) AS _duckanon_anyone
     FROM (SELECT COLUMNS(cols), count(*) AS _duckanon_rows,
-                 CASE WHEN COLUMNS([person]) IS NOT NULL THEN hash(COLUMNS([person])) END AS _duckanon_person
+                 anon._value_code(COLUMNS([person])) AS _duckanon_person
           FROM query_table(anon._checked_person(caller, person, cols, anon._checked_groups(caller, tbl, cols, nulls)))
           WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL)
                 AND anon._all_uncollated(caller, cols, concat_ws('', *COLUMNS(cols)))
           GROUP BY ALL)
     GROUP BY ALL
 ), _duckanon_values AS MATERIALIZED (
-    SELECT COLUMNS(cols), hash(*COLUMNS(cols)) AS _duckanon_key, count(*) AS _duckanon_rows
+    SELECT COLUMNS(cols), hash(UNPACK(anon._value_code(COLUMNS(cols)))) AS _duckanon_key, count(*) AS _duckanon_rows
     FROM query_table(anon._checked_groups(caller, tbl, cols, 'value'))
     WHERE anon._all_uncollated(caller, cols, concat_ws('', *COLUMNS(cols)))
     GROUP BY ALL
@@ -34,7 +34,7 @@ WITH _duckanon_by_rows AS (
            [UNPACK(constant_or_null(true, COLUMNS(* EXCLUDE (_duckanon_key, _duckanon_rows))))] AS held,
            [UNPACK(hash(hash(COLUMNS(* EXCLUDE (_duckanon_key, _duckanon_rows)),
                              alias(COLUMNS(* EXCLUDE (_duckanon_key, _duckanon_rows))))))] AS places
-    FROM _duckanon_values
+    FROM (SELECT anon._value_code(COLUMNS(cols)), _duckanon_key, _duckanon_rows FROM _duckanon_values)
 ), _duckanon_records AS (
     SELECT class, row_count, NULL::DOUBLE AS stands_for,
            list_filter(range(1, 1 + len(held)), lambda place: held[place] IS NULL) AS missing, places

@@ -6,16 +6,17 @@ CREATE OR REPLACE MACRO anon._identifying_sets(tbl, cols, max_size, alpha, popul
 TABLE
 WITH _duckanon_source AS NOT MATERIALIZED (
     SELECT *, NULL::UBIGINT AS _duckanon_none FROM query_table(tbl)
-), _duckanon_asked AS NOT MATERIALIZED (
+), _duckanon_chosen AS NOT MATERIALIZED (
     SELECT COLUMNS(_anon_choose(*, 'anon.quasi_identifiers', tbl, {
                'cols': coalesce(cols, list_filter(*, lambda name: name <> '_duckanon_none'
                                                                   AND lower(name) <> lower(coalesce(person, ''))))})),
-           nullif(hash(COLUMNS(_anon_choose(*, 'anon.quasi_identifiers', tbl,
-                                            {'person': coalesce(person, '_duckanon_none')}))), hash(NULL))
+           COLUMNS(_anon_choose(*, 'anon.quasi_identifiers', tbl, {'person': coalesce(person, '_duckanon_none')}))
                AS _duckanon_person
     FROM _duckanon_source
+), _duckanon_asked AS NOT MATERIALIZED (
+    SELECT * REPLACE (anon._value_code(_duckanon_person) AS _duckanon_person) FROM _duckanon_chosen
 ), _duckanon_hashed AS NOT MATERIALIZED (
-    SELECT CASE WHEN alias(COLUMNS(*)) <> '_duckanon_person' OR COLUMNS(*) IS NOT NULL THEN hash(COLUMNS(*)) END
+    SELECT coalesce(anon._value_code(COLUMNS(* EXCLUDE (_duckanon_person))), hash(NULL)), _duckanon_person
     FROM _duckanon_asked
 ), _duckanon_options AS (
     SELECT {'max_size': max_size, 'minimal': minimal, 'alpha': alpha, 'population': population::DOUBLE,

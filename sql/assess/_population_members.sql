@@ -24,7 +24,7 @@ WITH _duckanon_sample AS NOT MATERIALIZED (
     UNION ALL BY NAME
     SELECT false AS " is sample", * FROM _duckanon_population
 )
-SELECT hash(*COLUMNS(cols)) AS class, CASE WHEN _duckanon_person IS NOT NULL THEN hash(_duckanon_person) END AS member,
+SELECT hash(UNPACK(anon._value_code(COLUMNS(cols)))) AS class, anon._value_code(_duckanon_person) AS member,
        " is sample" AS is_sample, count(*) AS row_count
 FROM _duckanon_everyone
 WHERE nulls = 'value' OR COLUMNS(cols) IS NOT NULL

@@ -9,7 +9,7 @@ WITH _duckanon_part AS NOT MATERIALIZED (           -- no column would be an err
     SELECT COLUMNS(lambda named: named = ' none' OR hash(named) % parts = part)
     FROM (SELECT *, NULL::INTEGER AS " none" FROM query_table(tbl))
 ), _duckanon_codes AS NOT MATERIALIZED (            -- a NULL stays NULL, everything else becomes its hash
-    SELECT CASE WHEN COLUMNS(*) IS NOT NULL THEN hash(COLUMNS(*)) END FROM _duckanon_part
+    SELECT anon._value_code(COLUMNS(*)) FROM _duckanon_part
     WHERE (SELECT coalesce(max(row_count), 0) >= 0 FROM query_table(before))
 ), _duckanon_cells AS NOT MATERIALIZED (            -- one row a cell: the column's place and the value's code
     SELECT unnest(places) AS place, unnest(row_codes) AS code

@@ -15,15 +15,15 @@ WITH _duckanon_checked AS NOT MATERIALIZED (
           AND anon._all_uncollated(caller, cols, concat_ws('', *COLUMNS(cols)))
 ), _duckanon_by_rows AS NOT MATERIALIZED (                      -- a key less, which is constant
     SELECT class, value, NULL::UBIGINT AS member, size
-    FROM (SELECT hash(*COLUMNS(cols)) AS class,
+    FROM (SELECT hash(UNPACK(anon._value_code(COLUMNS(cols)))) AS class,
                  CASE WHEN anon._uncollated(caller, COLUMNS([sensitive])) THEN COLUMNS([sensitive]) END AS value,
                  count(*) AS size
           FROM _duckanon_source
           GROUP BY ALL)
 ), _duckanon_by_people AS NOT MATERIALIZED (
-    SELECT hash(*COLUMNS(cols)) AS class,
+    SELECT hash(UNPACK(anon._value_code(COLUMNS(cols)))) AS class,
            CASE WHEN anon._uncollated(caller, COLUMNS([sensitive])) THEN COLUMNS([sensitive]) END AS value,
-           CASE WHEN COLUMNS([person]) IS NOT NULL THEN hash(COLUMNS([person])) END AS member, count(*) AS size
+           anon._value_code(COLUMNS([person])) AS member, count(*) AS size
     FROM _duckanon_source
     GROUP BY ALL
 )

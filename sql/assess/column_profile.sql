@@ -1,9 +1,9 @@
 -- anon.column_profile: what each column discloses to an attacker, in one pass over the table. A column with as many
 -- values as rows identifies people; one whose largest class is most of the table discloses little.
 --     kind             numeric, date, text, boolean or other
---     distinct_values  different values, NULL not counted, by their 64-bit hash: exact for numbers, dates and booleans;
---                      for text it may be one too low with a probability of about n^2 / 2^65 (1 in 370,000 for ten
---                      million different texts)
+--     distinct_values  different values, NULL not counted, by a code of 64 bits: exact for numbers of at most 64
+--                      bits, dates and booleans; for text and other types it may be one too low with a probability of
+--                      about n^2 / 2^65 (1 in 370,000 for ten million different texts)
 --     largest_class    rows that share the most frequent value, NULL not counted
 --     tbl              name of the table or view [a text]
 -- promises: RowPer('column'), EqualsDefinition(), InvariantUnder('order', 'storage', 'columns')

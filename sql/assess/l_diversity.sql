@@ -29,7 +29,7 @@ WITH _duckanon_checked AS NOT MATERIALIZED (
     GROUP BY ALL
 ), _duckanon_members AS MATERIALIZED (
     SELECT COLUMNS(cols), COLUMNS([sensitive]) AS _duckanon_value,
-           CASE WHEN COLUMNS([person]) IS NOT NULL THEN hash(COLUMNS([person])) END AS _duckanon_person
+           anon._value_code(COLUMNS([person])) AS _duckanon_person
     FROM _duckanon_checked
     WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL)
           AND anon._all_uncollated('anon.l_diversity', list_concat(cols, [sensitive]),

@@ -27,14 +27,14 @@ WITH _duckanon_classes AS MATERIALIZED (
                 ELSE count(DISTINCT _duckanon_anyone) FILTER (_duckanon_size = 1) END AS singletons
     FROM _duckanon_classes
 ), _duckanon_distinct_counts AS (
-    SELECT count(DISTINCT COLUMNS(cols)) + max((COLUMNS(cols) IS NULL)::TINYINT) FROM _duckanon_classes
+    SELECT count(DISTINCT COLUMNS(cols)) + coalesce(max((COLUMNS(cols) IS NULL)::TINYINT), 0) FROM _duckanon_classes
 ), _duckanon_product AS (
     SELECT anon.multiple_domain(distinct_counts) AS distinct_product
     FROM (SELECT [UNPACK(COLUMNS(*))] AS distinct_counts FROM _duckanon_distinct_counts)
 ), _duckanon_every_row AS (
     SELECT row_count AS people FROM _duckanon_observed
 ), _duckanon_everybody AS (
-    SELECT count(DISTINCT CASE WHEN COLUMNS([person]) IS NOT NULL THEN hash(COLUMNS([person])) END) AS people
+    SELECT count(DISTINCT anon._value_code(COLUMNS([person]))) AS people
     FROM query_table(tbl) WHERE nulls = 'value' OR COLUMNS(cols) IS NOT NULL
 ), _duckanon_universe AS (
     SELECT *, anon._checked_people('anon.quasi_identifier', population, row_count, people, person) AS universe

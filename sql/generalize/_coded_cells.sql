@@ -9,10 +9,12 @@
 CREATE OR REPLACE MACRO anon._coded_cells(caller, tbl, cols, plan) AS TABLE
 WITH _duckanon_coded AS (
     SELECT struct_pack(*COLUMNS(cols)) AS columns,
-           [UNPACK(hash(COLUMNS(lambda name: name <> '_duckanon_person' AND NOT anon._is_among(name, cols))))] AS kept,
+           [UNPACK(coalesce(anon._value_code(COLUMNS(lambda name: name <> '_duckanon_person'
+                                                                  AND NOT anon._is_among(name, cols))),
+                            hash(NULL)))] AS kept,
            [UNPACK(anon._sort_keys(COLUMNS(lambda name: name <> '_duckanon_person'
                                                         AND NOT anon._is_among(name, cols))))] AS kept_keys,
-           nullif(hash(_duckanon_person), hash(NULL)) AS somebody, hash(_duckanon_row) AS row_hash
+           anon._value_code(_duckanon_person) AS somebody, hash(_duckanon_row) AS row_hash
     FROM query_table(tbl) AS _duckanon_row
 ), _duckanon_packed AS (
     SELECT unnest(columns),
@@ -26,10 +28,10 @@ WITH _duckanon_coded AS (
 ), _duckanon_plain AS (
     SELECT struct_pack(value := COLUMNS(*), label := CAST(COLUMNS(*) AS VARCHAR)) FROM _duckanon_packed
 )
-SELECT [UNPACK(hash(struct_extract(COLUMNS(cols), 'value')))] AS originals,
+SELECT [UNPACK(coalesce(anon._value_code(struct_extract(COLUMNS(cols), 'value')), hash(NULL)))] AS originals,
        [UNPACK(anon._plan_number(struct_extract(COLUMNS(cols), 'value')))] AS numbers,
        [UNPACK(CAST(struct_extract(COLUMNS(cols), 'value') AS VARCHAR))] AS texts,
-       [UNPACK(hash(struct_extract(COLUMNS(cols), 'label')))] AS labels,
+       [UNPACK(coalesce(anon._value_code(struct_extract(COLUMNS(cols), 'label')), hash(NULL)))] AS labels,
        "duckanon others".value.kept AS kept, "duckanon others".value.kept_keys AS kept_keys,
        "duckanon others".value.somebody AS somebody, "duckanon others".value.row_hash AS row_hash
 FROM query_table(CASE WHEN plan IS NULL THEN '_duckanon_plain' ELSE '_duckanon_planned' END);

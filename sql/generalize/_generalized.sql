@@ -56,7 +56,7 @@ WITH _duckanon_nothing AS (
                           WHEN person IS NULL THEN '_duckanon_by_rows' ELSE '_duckanon_by_people' END)
 ), _duckanon_members AS MATERIALIZED (
     SELECT hash(_duckanon_class) AS class, _duckanon_sensitive AS value,
-           CASE WHEN _duckanon_person IS NOT NULL THEN hash(_duckanon_person) END AS member, count(*) AS size
+           anon._value_code(_duckanon_person) AS member, count(*) AS size
     FROM _duckanon_coarse GROUP BY ALL
 ), _duckanon_spread AS (                                        -- a class of which too much would be known has nobody
     SELECT _duckanon_class, class_rows, CASE WHEN is_spread THEN people ELSE 0 END AS people

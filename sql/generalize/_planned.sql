@@ -15,8 +15,7 @@ WITH _duckanon_source AS NOT MATERIALIZED (
 ), _duckanon_told AS (
     SELECT anon._told_apart(caller, alias(COLUMNS(cols)), COLUMNS(cols)),
            COLUMNS([coalesce(sensitive, '_duckanon_none')]) AS _duckanon_sensitive,
-           CASE WHEN COLUMNS([coalesce(person, '_duckanon_none')]) IS NOT NULL
-                THEN hash(COLUMNS([coalesce(person, '_duckanon_none')])) END AS _duckanon_person,
+           anon._value_code(COLUMNS([coalesce(person, '_duckanon_none')])) AS _duckanon_person,
            count(*) AS _duckanon_size
     FROM _duckanon_source
     WHERE CASE WHEN regexp_matches(typeof(COLUMNS(cols)), '^(UUID|BLOB|BIT|INTERVAL|BIGNUM)$|^(STRUCT|MAP|UNION)\(|\]$')

@@ -27,7 +27,8 @@ WITH _duckanon_plan AS (
 ), _duckanon_cells AS (
     SELECT struct_pack(column_name := lower(alias(COLUMNS(* EXCLUDE (_duckanon_none)))),
                        is_planned := struct_extract(COLUMNS(* EXCLUDE (_duckanon_none)), 'code') IS NOT NULL,
-                       value_hash := hash(struct_extract(COLUMNS(* EXCLUDE (_duckanon_none)), 'value')),
+                       value_hash := coalesce(anon._value_code(struct_extract(COLUMNS(* EXCLUDE (_duckanon_none)),
+                                                                              'value')), hash(NULL)),
                        label := struct_extract(COLUMNS(* EXCLUDE (_duckanon_none)), 'label'))
     FROM anon._labelled_cells('anon.explain_plan',
                               anon._checked_table('anon.explain_plan', 'tbl', tbl, CAST(tbl AS VARCHAR)),

@@ -30,8 +30,7 @@ WITH _duckanon_source AS NOT MATERIALIZED (
                          ['candidates', '_duckanon_none', '_duckanon_size', '_duckanon_rows', '_duckanon_person',
                           '_duckanon_value'], anon._checked('anon.suppressed', original, cols))))))
 ), _duckanon_subjects AS MATERIALIZED (
-    SELECT COLUMNS(cols), CASE WHEN COLUMNS([anon._or_none(person)]) IS NOT NULL
-                                    THEN hash(COLUMNS([anon._or_none(person)])) END AS _duckanon_person
+    SELECT COLUMNS(cols), anon._value_code(COLUMNS([anon._or_none(person)])) AS _duckanon_person
     FROM _duckanon_source
 ), _duckanon_held AS MATERIALIZED (
     FROM anon._with_candidates('anon.suppressed', '"_duckanon_subjects"', released, cols, hierarchies)

@@ -16,8 +16,8 @@ WITH _duckanon_asked AS (
     FROM anon._intervals('anon.explain_boxes', anon._checked('anon.explain_boxes', boxed, ['*']), boxed)
 ), _duckanon_intervals AS (       -- a label becomes an interval from its hash to its hash
     SELECT struct_extract({'interval': COLUMNS(*),
-                           'label': struct_pack(lo := CASE WHEN COLUMNS(*) IS NOT NULL THEN hash(COLUMNS(*)) END,
-                                                hi := CASE WHEN COLUMNS(*) IS NOT NULL THEN hash(COLUMNS(*)) END)},
+                           'label': struct_pack(lo := anon._value_code(COLUMNS(*)),
+                                                hi := anon._value_code(COLUMNS(*)))},
                           CASE WHEN starts_with(anon._type_of(COLUMNS(*)), 'STRUCT(lo ') THEN 'interval'
                                ELSE 'label' END)
     FROM _duckanon_asked

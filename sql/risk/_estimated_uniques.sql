@@ -5,7 +5,7 @@ WITH _duckanon_chosen AS NOT MATERIALIZED (
     SELECT COLUMNS(_anon_choose(*, 'anon.population_uniques', tbl, {'cols': cols, 'person': person}))
     FROM query_table(tbl)
 ), _duckanon_classes AS NOT MATERIALIZED (
-    SELECT CASE WHEN COLUMNS(cols) IS NOT NULL THEN hash(COLUMNS(cols)) END, _duckanon_size
+    SELECT anon._value_code(COLUMNS(cols)), _duckanon_size
     FROM anon._classes('anon.population_uniques', '"_duckanon_chosen"', cols, nulls, person := person)
 ), _duckanon_sets AS (                                          -- people whose rows are in the same set of classes
     SELECT count(*) AS size

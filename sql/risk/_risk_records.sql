@@ -16,10 +16,9 @@ WITH _duckanon_with_none AS NOT MATERIALIZED (
     FROM query_table(anon._checked_risk(caller, tbl, cols, weight, population, household, person, method, nulls, alpha))
 ), _duckanon_named AS NOT MATERIALIZED (
     SELECT COLUMNS(cols),
-           CASE WHEN person IS NOT NULL AND COLUMNS([anon._or_none(person)]) IS NOT NULL
-                     THEN hash(COLUMNS([anon._or_none(person)])) END AS _duckanon_member,
-           CASE WHEN household IS NOT NULL AND COLUMNS([anon._or_none(household)]) IS NOT NULL
-                     THEN hash(COLUMNS([anon._or_none(household)])) END AS _duckanon_household,
+           CASE WHEN person IS NOT NULL THEN anon._value_code(COLUMNS([anon._or_none(person)])) END AS _duckanon_member,
+           CASE WHEN household IS NOT NULL
+                     THEN anon._value_code(COLUMNS([anon._or_none(household)])) END AS _duckanon_household,
            CASE WHEN weight IS NULL THEN NULL
                 WHEN isfinite(TRY_CAST(COLUMNS([anon._or_none(weight)]) AS DOUBLE))
                      AND TRY_CAST(COLUMNS([anon._or_none(weight)]) AS DOUBLE) > 0
@@ -34,6 +33,10 @@ WITH _duckanon_with_none AS NOT MATERIALIZED (
     FROM _duckanon_named GROUP BY ALL
 ), _duckanon_single AS NOT MATERIALIZED (
     SELECT *, 1 AS _duckanon_rows FROM _duckanon_named
+), _duckanon_coded AS NOT MATERIALIZED (
+    SELECT anon._value_code(COLUMNS(cols)),
+           COLUMNS(['_duckanon_member', '_duckanon_household', '_duckanon_weight', '_duckanon_rows'])
+    FROM query_table(CASE WHEN nulls = 'any' THEN '_duckanon_together' ELSE '_duckanon_single' END)
 ), _duckanon_held AS NOT MATERIALIZED (
     SELECT hash(*COLUMNS(* EXCLUDE (_duckanon_member, _duckanon_household, _duckanon_weight, _duckanon_rows))) AS class,
            constant_or_null(true, *COLUMNS(* EXCLUDE (_duckanon_member, _duckanon_household, _duckanon_weight,
@@ -48,7 +51,7 @@ WITH _duckanon_with_none AS NOT MATERIALIZED (
                AS places,
            _duckanon_member AS member, _duckanon_household AS home, _duckanon_weight AS stands_for,
            _duckanon_rows AS row_count
-    FROM query_table(CASE WHEN nulls = 'any' THEN '_duckanon_together' ELSE '_duckanon_single' END)
+    FROM _duckanon_coded
 )
 SELECT class, CASE WHEN is_full THEN [] ELSE list_filter(range(1, 1 + len(held)), lambda place: held[place] IS NULL) END
                   AS missing,

@@ -5,7 +5,7 @@ WITH _duckanon_chosen AS NOT MATERIALIZED (
     SELECT COLUMNS(_anon_choose(*, 'anon.special_unique_columns', tbl, {'cols': cols, 'person': person}))
     FROM query_table(tbl)
 ), _duckanon_cells AS NOT MATERIALIZED (
-    SELECT CASE WHEN COLUMNS(cols) IS NOT NULL THEN hash(COLUMNS(cols)) END, hash(*COLUMNS(cols)) AS _duckanon_class,
+    SELECT anon._value_code(COLUMNS(cols)), hash(UNPACK(anon._value_code(COLUMNS(cols)))) AS _duckanon_class,
            _duckanon_size, _duckanon_rows, _duckanon_anyone
     FROM anon._classes('anon.special_unique_columns', '"_duckanon_chosen"', cols, 'value', person := person)
 ), _duckanon_found AS MATERIALIZED (

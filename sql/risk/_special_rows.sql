@@ -11,7 +11,7 @@ WITH _duckanon_chosen AS NOT MATERIALIZED (
     SELECT COLUMNS(_anon_choose(*, 'anon.special_uniques', tbl, {'cols': cols, 'person': person}))
     FROM query_table(tbl)
 ), _duckanon_cells AS NOT MATERIALIZED (
-    SELECT CASE WHEN COLUMNS(cols) IS NOT NULL THEN hash(COLUMNS(cols)) END, hash(*COLUMNS(cols)) AS _duckanon_class,
+    SELECT anon._value_code(COLUMNS(cols)), hash(UNPACK(anon._value_code(COLUMNS(cols)))) AS _duckanon_class,
            _duckanon_size, _duckanon_rows, _duckanon_anyone
     FROM anon._classes('anon.special_uniques', '"_duckanon_chosen"', cols, 'value', person := person)
 ), _duckanon_found AS MATERIALIZED (
@@ -41,7 +41,7 @@ WITH _duckanon_chosen AS NOT MATERIALIZED (
            dis_score AS _duckanon_dis
     FROM _duckanon_found WHERE sets_by_size IS NOT NULL
 ), _duckanon_keyed AS NOT MATERIALIZED (
-    SELECT *, hash(*COLUMNS(cols)) AS _duckanon_class FROM query_table(tbl)
+    SELECT *, hash(UNPACK(anon._value_code(COLUMNS(cols)))) AS _duckanon_class FROM query_table(tbl)
 )
 SELECT _duckanon_keyed.* EXCLUDE (_duckanon_class), list_aggregate(_duckanon_sizes, 'sum')::BIGINT AS unique_sets,
        _duckanon_sizes::BIGINT[] AS sets_by_size, _duckanon_score AS suda_score, _duckanon_dis AS dis_score,

@@ -57,9 +57,8 @@ WITH _duckanon_names AS (
                           WHEN person IS NULL THEN '_duckanon_homes_of_rows' ELSE '_duckanon_homes_of_people' END)
     WHERE home IS NOT NULL GROUP BY home
 ), _duckanon_keyed AS NOT MATERIALIZED (
-    SELECT * EXCLUDE (_duckanon_none), hash(*COLUMNS(cols)) AS _duckanon_class,
-           CASE WHEN COLUMNS([anon._or_none(household)]) IS NOT NULL
-                     THEN hash(COLUMNS([anon._or_none(household)])) END AS _duckanon_household
+    SELECT * EXCLUDE (_duckanon_none), hash(UNPACK(anon._value_code(COLUMNS(cols)))) AS _duckanon_class,
+           anon._value_code(COLUMNS([anon._or_none(household)])) AS _duckanon_household
     FROM (SELECT *, NULL::UBIGINT AS _duckanon_none
           FROM query_table(anon._checked_risk('anon.individual_risk', tbl, cols, weight, population, household, person,
                                               method, nulls, alpha)))

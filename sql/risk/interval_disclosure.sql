@@ -27,8 +27,7 @@ WITH _duckanon_names AS (                               -- `nth` of cols, 0 for 
     FROM anon._columns(original) WHERE anon._is_among(column_name, cols)
 ), _duckanon_originals AS NOT MATERIALIZED (
     SELECT COLUMNS(cols), COLUMNS([anon._or_none(key)]) AS _duckanon_key,
-           CASE WHEN COLUMNS([anon._or_none(person)]) IS NOT NULL
-                     THEN hash(COLUMNS([anon._or_none(person)])) END AS _duckanon_person
+           anon._value_code(COLUMNS([anon._or_none(person)])) AS _duckanon_person
     FROM (SELECT *, NULL::UBIGINT AS _duckanon_none
           FROM query_table(
                    anon._checked_table('anon.interval_disclosure', 'original', original,
@@ -62,10 +61,9 @@ WITH _duckanon_names AS (                               -- `nth` of cols, 0 for 
     SELECT COLUMNS(cols), _duckanon_key, _duckanon_person
     FROM _duckanon_originals WHERE anon._are_numbers('anon.interval_disclosure', COLUMNS(cols))
 ), _duckanon_keyed AS NOT MATERIALIZED (
-    SELECT *, CASE WHEN _duckanon_key IS NOT NULL THEN hash(_duckanon_key) END AS _duckanon_hash FROM _duckanon_images
+    SELECT *, anon._value_code(_duckanon_key) AS _duckanon_hash FROM _duckanon_images
 ), _duckanon_own_keyed AS MATERIALIZED (
-    SELECT _own.*, CASE WHEN _duckanon_key IS NOT NULL
-                             THEN hash(cast_to_type(_duckanon_key, _duckanon_alike)) END AS _duckanon_hash
+    SELECT _own.*, anon._value_code(cast_to_type(_duckanon_key, _duckanon_alike)) AS _duckanon_hash
     FROM _duckanon_own AS _own
          LEFT JOIN (SELECT _duckanon_key AS _duckanon_alike FROM _duckanon_images LIMIT 0) ON true
 ), _duckanon_own_checked AS NOT MATERIALIZED (

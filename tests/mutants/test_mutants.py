@@ -36,11 +36,11 @@ def test_changes() -> None:
 
 
 def test_the_tests_of_a_mutant_execute_its_block_and_stay_within_a_budget() -> None:
-    site = sites_of(Path("duckanon/_core/common/sets.py"))[0]
+    site = sites_of(Path("duckanon/_core/common/names.py"))[0]
     reached = [
         Reached("slow", 50.0, frozenset([site.block])),
         Reached("quick", 0.1, frozenset([site.block])),
-        Reached("elsewhere", 0.1, frozenset(["duckanon/_core/common/sets.py:other:0"])),
+        Reached("elsewhere", 0.1, frozenset(["duckanon/_core/common/names.py:other:0"])),
     ]
     assert related_tests(site, reached, 90) == ["quick", "slow"]
     assert related_tests(site, reached, 1) == ["quick"]

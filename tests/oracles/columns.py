@@ -43,7 +43,10 @@ def only_columns(call: Call, promise: Any) -> Iterator[str]:
     named = set(call.names(*promise.parameters))
     if "*" not in named and (more := [column for column in call.answer.columns if column not in named]):
         yield f"columns that nobody named: {more[:3]}"
-    if missing := [column for column in named if column != "*" and not call.answer.has(column)]:
+    always = call.names(
+        *(one for one in promise.parameters if not one.startswith("column "))
+    )  # what it makes, it may not
+    if missing := [column for column in always if column != "*" and not call.answer.has(column)]:
         yield f"columns are missing: {missing[:3]}"
 
 

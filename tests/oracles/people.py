@@ -60,15 +60,18 @@ def shared_values(call: Call, promise: Any) -> Iterator[str]:
         if not call.answer.has(column):
             continue
         holders: dict[Hashable, set[Hashable]] = defaultdict(set)
+        sharers: dict[Hashable, set[Hashable]] = defaultdict(set)  # 24.8625 is also 24.862499999999997
         for row, value in enumerate(call.table.column(column)):
             holders[key(value)].add(people[row])
+            sharers[_rounded(value)].add(people[row])
         is_number = (
             call.table.types[column].startswith(("DOUBLE", "FLOAT", "DECIMAL")) or "INT" in call.table.types[column]
         )
         is_number = is_number or call.table.types[column].startswith(("DATE", "TIMESTAMP"))
         least = min(call.k, 3) if is_number else call.k
         released = {key(value) for value in call.answer.column(column)} - {None}
-        if few := [value for value in released if value in holders and 0 < len(holders[value] - {None}) < least]:
+        known = [value for value in released if value in holders]
+        if few := [value for value in known if 0 < len(sharers[_rounded(value)] - {None}) < least]:
             yield f"{column}: {len(few)} values of fewer than {least} people"
         made_up = "{other}" if "other" in holders else "other"
         new = [value for value in released if value not in holders and value != made_up]
@@ -77,6 +80,11 @@ def shared_values(call: Call, promise: Any) -> Iterator[str]:
         is_float = call.table.types[column] == "DOUBLE" and all(map(_is_float, holders))
         if is_float and any(map(_has_digits_of_float, holders)) and not all(map(_is_float, new)):
             yield f"{column}: numbers that are no FLOATs, as those of the table are"
+
+
+def _rounded(value: Any) -> Hashable:
+    """Return a number without what computing left in its last digits."""
+    return key(float(f"{value:.14g}") if isinstance(value, float) else value)
 
 
 def _has_digits_of_float(value: Any) -> bool:

@@ -54,6 +54,9 @@ def test_the_order_depends_on_values_of_every_type_and_follows_none() -> None:
             "struct": [{"a": i % 5} for i in range(rows)],
             "nothing": pa.nulls(rows),
             "nan": [[float("nan"), -0.0, 0.0, None][i % 4] for i in range(rows)],
+            "device": pa.ExtensionArray.from_storage(
+                pa.uuid(), pa.array([bytes([i % 9] * 16) for i in range(rows)], pa.binary(16))
+            ),
             "day": [day + datetime.timedelta(days=i % 7) for i in range(rows)],
             "category": pa.array([["b", "a", None][i % 3] for i in range(rows)]).dictionary_encode(),
             "number": range(rows),
@@ -63,7 +66,7 @@ def test_the_order_depends_on_values_of_every_type_and_follows_none() -> None:
     for seed in range(3):
         reordered = table.take(np.random.default_rng(seed).permutation(rows))
         categories = reordered["category"].combine_chunks().cast(pa.string()).dictionary_encode()
-        reordered = reordered.set_column(5, "category", categories)
+        reordered = reordered.set_column(6, "category", categories)
         assert repr(order_by_values(reordered).to_pylist()) == repr(expected.to_pylist())
     assert sorted(expected["number"].to_pylist()) == list(range(rows))
     assert abs(np.corrcoef(expected["number"].to_numpy(), np.arange(rows))[0, 1]) < 0.3  # 5 standard errors

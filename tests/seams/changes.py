@@ -1,8 +1,8 @@
 """The same call on the same table said otherwise: what a declaration calls `InvariantUnder` and `CountsPeople`.
 
 A change makes another table of the one that a call is about; the call with the name of that one must then return the
-same rows, in any order. What was made of the table before, such as a release, stays. A face other than SQL would be
-one more way to answer a `Drawn` call, beside `outcomes.run`.
+same rows, in any order. What was made of the table before, such as a release, stays. Faces other than SQL are
+in `tests.seams.faces`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -94,7 +94,7 @@ def differences(bench: Bench, place: Place, folder: Path, which: Callable[[Chang
         for change in changes(bench, table, promise, bool(drawn.options.get("person"))):
             if which(change):
                 changed = _run_changed(bench, drawn, table, change, folder)
-                if fault := _difference(base.rows, changed, change):
+                if fault := difference(base.rows, changed, change.columns, change.added):
                     yield change.name, f"{changed.drawn.statement}\n    {fault}"
 
 
@@ -129,12 +129,15 @@ def _run_changed(bench: Bench, drawn: Drawn, table: str, change: Change, folder:
         path.unlink(missing_ok=True)
 
 
-def _difference(base: Rows, changed: Outcome, change: Change) -> str | None:
+def difference(
+    base: Rows, changed: Outcome, columns: Sequence[str] | None = None, added: Sequence[str] = ()
+) -> str | None:
+    """Say how rows differ from others in any order, in some columns or all."""
     if changed.rows is None:
         refusal = str(changed.refusal)
-        names_added = any(f'"{one}"' in refusal or f"got {one}" in refusal for one in change.added)
+        names_added = any(f'"{one}"' in refusal or f"got {one}" in refusal for one in added)
         return None if names_added and not changed.faults else f"refused: {refusal[:200]}"
-    columns = [one for one in change.columns or base.columns if one not in LOOSE]
+    columns = [one for one in columns or base.columns if one not in LOOSE]
     if missing := [one for one in columns if not changed.rows.has(one)]:
         return f"the columns {missing} are missing"
     before, after = (_bag(rows, columns) for rows in (base, changed.rows))
@@ -157,6 +160,6 @@ def _norm(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return list(map(_norm, value))
     text = str(value)
-    if not re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?", text, re.IGNORECASE):
+    if not re.fullmatch(r"-?\d+(\.\d*)?(e[+-]?\d+)?", text, re.IGNORECASE):
         return text
     return "0" if abs(float(text)) < 1e-12 else f"{float(text):.6g}"

@@ -6,7 +6,5 @@ become empty, and to stay so.
 
 from __future__ import annotations
 
-KNOWN: dict[tuple[str, str], str] = {
-    ("column_profile", "EqualsDefinition"): "DuckDB's hash() takes -1 and 0 of HUGEINT for the same",
-}
+KNOWN: dict[tuple[str, str], str] = {}
 """By function and kind of fault (`tests.seams.outcomes`, or the name of a promise)."""

@@ -80,7 +80,7 @@ def _refuse_unknown(options: Options, signature: inspect.Signature, declared: Fu
         if name in signature.parameters:
             continue
         missing = declared.parameter(name)
-        if missing is None:
+        if missing is None or missing.is_required:  # a table, which faces call otherwise
             raise unknown_option(caller, name, signature.parameters)
         if value != missing.default:
             raise ValueError(

@@ -50,10 +50,10 @@ def known_columns(parameter: str, names: Iterable[str], columns: Iterable[str]) 
     """
     own = list(columns)
     spelled = {name.lower(): name for name in own}
-    for name in names:
-        if name.lower() not in spelled:
-            raise ValueError(unknown_column(name, own, parameter))
-    return [spelled[name.lower()] for name in names]
+    wanted = [name if name in own else spelled.get(name.lower()) for name in names]  # Ä and ä are two columns
+    if None in wanted:
+        raise ValueError(unknown_column(list(names)[wanted.index(None)], own, parameter))
+    return [name for name in wanted if name is not None]
 
 
 def unknown_column(name: str, columns: Iterable[str], parameter: str | None = None) -> str:

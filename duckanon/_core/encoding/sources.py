@@ -132,7 +132,10 @@ def _opened(source: Readable, cols: Sequence[str] | None) -> _Opened:
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         if path.is_file():
-            parquet = pq.ParquetFile(path)
+            try:
+                parquet = pq.ParquetFile(path)
+            except pa.ArrowInvalid:
+                raise ValueError(f"{source} is no Parquet file; give the path of one.") from None
             schema, rows = parquet.schema_arrow, parquet.metadata.num_rows
             parquet.close()
             return schema, rows, lambda: _parquet_batches(path, _known(schema, wanted)), None

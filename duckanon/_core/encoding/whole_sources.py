@@ -105,6 +105,8 @@ def _sortable(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _sortable(column.cast(kind.value_type))
+    if isinstance(kind, pa.BaseExtensionType):
+        return _sortable(pa.chunked_array([chunk.storage for chunk in column.chunks], kind.storage_type))
     if pa.types.is_float64(kind) or pa.types.is_float32(kind):
         bits = pa.int64() if pa.types.is_float64(kind) else pa.int32()
         return pa.chunked_array([chunk.view(bits) for chunk in column.chunks], bits)

@@ -37,7 +37,7 @@ MICROAGGREGATE = Release(
     summary="Replaces numbers and dates by the means, medians or intervals of groups of at least k similar records.",
     promises=(
         AtLeastKPeople("cols", "by"),
-        OnlyColumns("cols", "keep", "by"),
+        OnlyColumns("cols", "keep", "by", "column box"),
         KeepsTypes("keep", "by"),
         KeepsValues("keep"),
         KeepsValuesOrNull("by"),

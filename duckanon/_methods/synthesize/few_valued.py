@@ -51,7 +51,8 @@ def is_few_valued(distinct: Floats, counts: Ints, holders: Ints, k: int) -> bool
 def _has_gaps(values: Floats) -> bool:
     """Tell whether numbers are no even scale, as measurements in steps of a tenth are."""
     steps = np.diff(values)
-    places = (values[-1] - values[0]) / steps.min() + 1
+    with np.errstate(over="ignore"):
+        places = (values[-1] - values[0]) / steps.min() + 1
     return bool(len(values) < (1 - _GAPS) * places)
 
 
