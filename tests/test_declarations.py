@@ -71,7 +71,7 @@ def test_a_parameter_that_is_declared_once_appears_everywhere(tmp_path: Path) ->
     found = json.loads(done.stdout)
     assert "patience := 'little'" in found["sql"]
     assert found["refused"] == "anon.recode: patience must be one of 'little', 'much'; got 'none'."
-    assert "unexpected keyword argument 'patience'" in found["reaches"]
+    assert "anon.recode: it failed unexpectedly (TypeError in calls.py" in found["reaches"]
     assert "patience='little'" in found["large"]
     assert "How long to wait" in found["large"]
     assert "patience" in found["policy"]

@@ -27,7 +27,7 @@ SELECT unnest(struct_extract(
                 ELSE 'lost' END)),
        * EXCLUDE (_duckanon_labels, _duckanon_none, _duckanon_released)
 FROM _duckanon_values
-     LEFT JOIN (SELECT coalesce(released, '') AS _duckanon_released  -- beside a text an untyped NULL has a type
+     LEFT JOIN (SELECT coalesce(released, '{}') AS _duckanon_released  -- beside a text an untyped NULL has a type
                 FROM query_table(plan) LIMIT 0) AS _duckanon_plan ON true
 WHERE anon._unless(coalesce(
           (SELECT sentence FROM anon._refused_keep(caller, tbl, cols, keep, NULL)),

@@ -286,7 +286,7 @@ def test_no_name_of_ours_hides_a_table(con: duckdb.DuckDBPyConnection) -> None:
     files = {file.name: file for file in macros.macro_files()}
 
     def steps(name: str) -> set[str]:
-        own = set(re.findall(r"(?:WITH|\),) (\w+) AS ", files[name].sql))
+        own = set(re.findall(r"(?:WITH|\),) (\w+) AS (?:(?:NOT )?MATERIALIZED )?\(", files[name].sql))
         return own.union(*(steps(called) for called in files[name].calls & files.keys()))
 
     names = {name: {step for step in steps(name) if not step.startswith("_duckanon")} for name in files}

@@ -274,4 +274,4 @@ def test_a_shell_for_nobody_with_a_script_on_its_input() -> None:
         env=environment,
     )
     assert (done.returncode, done.stdout) == (1, "a\n1\n")
-    assert done.stderr == "Catalog Error: Table with name nope does not exist!\n"
+    assert done.stderr == "anon.swap: Table with name nope does not exist.\n"
