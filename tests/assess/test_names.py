@@ -79,7 +79,7 @@ def compare_lists(con: duckdb.DuckDBPyConnection, call: str, names: list[str]) -
     try:
         found = con.execute("FROM anon." + call.format(t="named", p=names[3])).fetchall()
     except duckdb.Error as error:
-        assert "must not name a column that begins with _duckanon_; got " in str(error)  # noqa: PT017 - as above
-        assert names[3].startswith("_duckanon_")
+        assert "a column that begins with _duckanon_; got " in str(error)  # noqa: PT017 - as above
+        assert any(name.startswith("_duckanon_") for name in names)
         return
     assert sorted(row[1:] for row in found) == sorted(row[1:] for row in expected)
