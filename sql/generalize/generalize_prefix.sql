@@ -9,7 +9,7 @@
 CREATE OR REPLACE MACRO anon.generalize_prefix(code, keep) AS
     CASE WHEN coalesce(NOT regexp_full_match(CAST(keep AS VARCHAR), '\d{1,9}'), true)
               THEN anon._refused('anon.generalize_prefix', 'keep', 'a whole number of at least 0', keep)
-         ELSE left(CAST(code AS VARCHAR), CAST(keep AS BIGINT))
-              || repeat('*', greatest(length(CAST(code AS VARCHAR)) - CAST(keep AS BIGINT), 0)) END;
+         ELSE left(anon._equal_text(code), CAST(keep AS BIGINT))
+              || repeat('*', greatest(length(anon._equal_text(code)) - CAST(keep AS BIGINT), 0)) END;
 COMMENT ON MACRO anon.generalize_prefix IS
     'The first characters of a code, a star for each of the others.';

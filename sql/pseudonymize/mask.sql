@@ -14,7 +14,7 @@ CREATE OR REPLACE MACRO anon.mask(value, keep_first := 0, keep_last := 0) AS
               THEN anon._refused('anon.mask', 'keep_first', 'a whole number from 0 to 100', keep_first)
          WHEN coalesce(NOT regexp_full_match(CAST(keep_last AS VARCHAR), '\d{1,2}|100'), true)
               THEN anon._refused('anon.mask', 'keep_last', 'a whole number from 0 to 100', keep_last)
-         ELSE anon._masked_text(CAST(value AS VARCHAR), TRY_CAST(CAST(keep_first AS VARCHAR) AS BIGINT),
+         ELSE anon._masked_text(anon._equal_text(value), TRY_CAST(CAST(keep_first AS VARCHAR) AS BIGINT),
                                 TRY_CAST(CAST(keep_last AS VARCHAR) AS BIGINT)) END;
 COMMENT ON MACRO anon.mask IS
     'A text with a star for each character but the first and last ones; e-mail addresses and phones keep their shape.';

@@ -199,10 +199,18 @@ def _box_halfwidths(call: Call) -> Iterator[str]:
         yield "a width that is not positive"
 
 
+def _text(value: Any) -> str:
+    """Return the text of a value as SQL has it: -0.0, which equals 0.0, as 0.0; bytes as DuckDB writes them."""
+    if not isinstance(value, bytes):
+        return str(value + 0.0 if isinstance(value, float) else value)
+    return "".join(chr(byte) if 32 <= byte <= 126 and chr(byte) not in "\\\"'" else f"\\x{byte:02X}" for byte in value)
+
+
 def _generalize_prefix(call: Call) -> Iterator[str]:
     keep = call.options["keep"]
     for value, result in zip(call.answer.column("value"), call.answer.column("result"), strict=True):
-        if value is not None and result != str(value)[:keep] + "*" * (len(str(value)) - keep):
+        text = _text(value)
+        if value is not None and result != text[:keep] + "*" * (len(text) - keep):
             yield f"{value!r} became {result!r}"
             return
 

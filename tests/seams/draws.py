@@ -33,6 +33,7 @@ LARGE_K = "10"
 """A default of `k` that small tables do not reach; 3 is given in its place."""
 
 ALWAYS = {("membership_audit", "releases"), ("membership_audit", "max_rows"), ("dp_table", "delta")}
+ALWAYS |= {("pica", "checks"), ("spectral_release", "keep_out")}
 """Options that make calls quick, or possible on small tables."""
 
 NEVER = {("matching_attack", "key"), ("release_linked", "class")}
@@ -47,6 +48,9 @@ OF_MANY_ROWS = {"membership_audit", "pica", "pica_report", "svd_swap", "spectral
 SEVERAL_COLUMNS = "rhs svd_swap pica pica_report spectral_release synthesize data_shuffle spectral_rhs additive_noise "
 SEVERAL_COLUMNS += "copula_synthesize joint_releases interval_regression linkage_risk membership_audit kernel_utility"
 """Functions that need at least two columns."""
+
+OF_VARYING = {"pica", "pica_report", "spectral_release"}
+"""Functions that refuse a column of one value, and one of nested values: plain draws have others."""
 
 OF_NUMBERS = {
     "boxes",
@@ -183,6 +187,10 @@ class Draw:
             pool = [one for one in self._shared(self.released) if one in pool] or self._shared(self.released)
         is_several = self.function.name in SEVERAL_COLUMNS.split()
         pool = bench.usual if is_several and len(pool) < 2 else pool
+        if self.function.name in OF_VARYING and self.is_plain:
+            flat = [one for one in pool if not re.search(r"[(\[]", bench.types[one]) or "DECIMAL" in bench.types[one]]
+            varying = [one for one in flat if len(set(map(str, bench.rows.column(one)))) > 1]
+            pool = varying if len(varying) > 1 else pool
         least = 2 if is_several or self.is_plain else 1
         return self.random.sample(pool, self.random.randint(min(least, len(pool)), min(len(pool), many)))
 

@@ -100,10 +100,13 @@ def refusal_faults(message: str, drawn: Drawn, table: Rows, start: str = "") -> 
 _WORDS = {"True", "False", "Total", "NULL", "infinity"}
 """Words of messages: "Total" is the label of margins."""
 
+_OWN = re.compile(r"\bmust be at (?:most|least) [\d.,e+-]*\d|\banother value\b|\bother (?:than|values)\b")
+"""Phrases of messages: an end that a number must keep to is of the function, not of the table."""
+
 
 def quoted_values(message: str, statement: str, table: Rows) -> list[str]:
     """Return values of the table that a message has and the statement does not; too short ones say nothing."""
-    found = set()
+    found, message = set(), _OWN.sub("", message)
     for column in table.columns:
         for value in set(map(str, filter(None, table.column(column)))) if column != ROW else ():
             least = 3 if re.search("[a-zA-Z.]", value) else 5

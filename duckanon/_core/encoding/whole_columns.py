@@ -125,6 +125,11 @@ def split_whole(
     return found
 
 
+def _without_signed_zero(array: pa.Array) -> pa.Array:
+    """Write -0.0 as 0.0: an engine that counts them as one value may show either."""
+    return pc.add(array, pa.scalar(0.0, array.type)) if pa.types.is_floating(array.type) else array
+
+
 @dataclass(frozen=True)
 class Scheme:
     """The split of one column."""
@@ -138,7 +143,7 @@ class Scheme:
     @classmethod
     def of(cls, parts: ColumnParts) -> Scheme:
         """Learn it from a column in small."""
-        coded = parts.array.dictionary_encode()
+        coded = _without_signed_zero(parts.array).dictionary_encode()
         indices = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         null_code = int(parts.codes[indices < 0][0]) if (indices < 0).any() else -1
         codes = np.zeros(len(coded.dictionary), np.int64)
@@ -153,9 +158,7 @@ class Scheme:
 
     def applied(self, values: pa.ChunkedArray) -> ColumnParts:
         """Take rows of the column apart."""
-        array = whole(values)
-        if pa.types.is_floating(array.type):
-            array = pc.add(array, pa.scalar(0.0, array.type))  # -0.0 is 0.0, as where values were counted
+        array = _without_signed_zero(whole(values))
         codes = self.codes_of(array)
         if (codes < 0).any():
             raise ValueError(f'column "{self.column.name}" has other values than before; it may have changed.')
@@ -163,7 +166,7 @@ class Scheme:
 
     def codes_of(self, array: pa.Array) -> Ints:
         """Return the choice of each value; -1 for one that there was not."""
-        found = pc.index_in(array, value_set=self.known, skip_nulls=True)
+        found = pc.index_in(_without_signed_zero(array), value_set=self.known, skip_nulls=True)
         places = found.fill_null(len(self.codes)).to_numpy(zero_copy_only=False)
         codes = np.append(self.codes, self.other_code)[places]
         if array.null_count:

@@ -50,7 +50,8 @@ def _logged(table: pa.Table, names: list[str]) -> pa.Table:
         if index is None:
             raise ValueError(unknown_column(name, table.column_names, "log"))
         column = table.column(index)
-        if kind_of(column.type) != "number" or pc.min(column).as_py() <= 0:
+        least = pc.min(column).as_py() if kind_of(column.type) == "number" else 0
+        if least is not None and least <= 0:  # a column of NULLs alone has nothing to take a logarithm of
             raise ValueError(f'column "{name}" has no logarithms: it must hold positive numbers; leave it out of log.')
         table = table.set_column(index, name, pc.ln(column.cast(pa.float64())))
     return table
