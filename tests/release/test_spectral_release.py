@@ -31,11 +31,17 @@ def released(table: pa.Table, **options: object) -> pa.Table:
 
 
 def few_hold(original: pa.Table, made: pa.Table, least: int) -> dict[str, int]:
-    """Count the released values of each column that somebody holds, but fewer people than so many."""
+    """Count the released values of each column that somebody holds, but fewer people than so many.
+
+    Where few hold the text `other`, it is the label of all merged ones: it stands for whoever has no released value.
+    """
     found = {}
     for name in original.column_names:
-        holders = Counter(original.column(name).to_pylist())
-        count = sum(0 < holders[value] < least for value in made.column(name).to_pylist())
+        holders, released_values = Counter(original.column(name).to_pylist()), made.column(name).to_pylist()
+        if 0 < holders["other"] < least:
+            shown = set(released_values)
+            holders["other"] += sum(count for value, count in holders.items() if value not in shown)
+        count = sum(0 < holders[value] < least for value in released_values)
         if count:
             found[name] = count
     return found

@@ -36,4 +36,6 @@ def test_what_is_promised_holds(found, name: str) -> None:
     assert by_name["values of one or two people"] == 0
     assert not by_name["contradictions"] > 0
     assert by_name["median difference of correlations"] <= 0.025
-    assert by_name["detectability"] <= (0.62 if name == "ACS" else 0.60)  # other people of the ACS are told by .59
+    # Other people of the ACS are told by .59. Of 16 releases of eight social surveys, half of them with the rows in
+    # another order, the mean was .58, the standard deviation .04: the limit for one is three of these above the mean.
+    assert by_name["detectability"] <= {"ACS": 0.62, "social": 0.70}.get(name, 0.60)
