@@ -10,9 +10,9 @@ import pytest
 from tests.profiles import sample_of_today
 
 CURSED = [
-    "size", "class_size", "is_reference", "candidates", "box", "record", "distance", "_duckanon_distance", "cells",
-    "_duckanon_size", "_duckanon_cells", "_duckanon_key", "_duckanon_release", "_duckanon_names", "_duckanon_source",
-    "_duckanon_coarse_names", "_duckanon_u size", "_duckanon_position", "_duckanon_is_original", "label", "value",
+    "size", "class_size", "is_reference", "candidates", "box", "record", "distance", "cells", "duckanon_distance",
+    "names", "source", "key", "release", "coarse_names", "u size", "position", "is_original", "_duckano", "label", "value",
+    "duckanon_"
 ]  # fmt: skip
 CALLS = [
     "prediction_risk('m', '{release}', {columns})",
