@@ -11,7 +11,7 @@ import json
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,11 +21,29 @@ from tests.awkward import PARAMETERS, RESULTS, quoted
 from tests.oracles.call import ROW, Rows
 from tests.seams.bench import Bench
 from tests.seams.draws import Drawn
+from tests.seams.literals import sql_of
 from tests.seams.matrix import Place
 from tests.seams.outcomes import Outcome, run
 
 OURS = ["_duckanon_row", "_duckanon_one", "_duckanon_number", "_duckanon_rows", "_duckanon_sizes", "_duckanon_size"]
 """Names of steps and columns in macros."""
+
+OTHER_TABLES = ("boxed", "plan", "partition", "published", "box_table", "previous", "original", "reference", "holdout")
+OTHER_TABLES += (
+    "control",
+    "released",
+    "releases",
+    "draws",
+    "population",
+    "hierarchy",
+    "hierarchies",
+    "tables",
+    "people",
+)
+"""Options that may name another table than the one that a call is about."""
+
+PREFIX = "same_"
+"""What the names of columns begin with where they are others: their order stays, which decides between equals."""
 
 LOOSE = {"worst_class", "why", "column_type", "table_name", "unique_growth", "determined_by", "determines"}
 LOOSE |= {"lower_looseness", "upper_looseness"}
@@ -38,9 +56,13 @@ class Change:
 
     name: str
     query: str
-    kind: str = "TABLE"  # TABLE, VIEW, cte, file or arrow
+    kind: str = "TABLE"  # TABLE, VIEW, cte, files or arrow
     columns: tuple[str, ...] | None = None  # the columns of the answer that are to be the same; None: all
     added: tuple[str, ...] = ()  # columns that the table has in addition: a sentence may refuse one of them by its name
+    renamed: tuple[str, ...] = ()  # columns whose names begin with PREFIX in the changed table
+
+
+THE_SAME = Change("the same", "")
 
 
 def changes(bench: Bench, table: str, promise: Any, has_person: bool) -> Iterator[Change]:
@@ -63,6 +85,9 @@ def changes(bench: Bench, table: str, promise: Any, has_person: bool) -> Iterato
         yield Change(f"stored as {_KINDS[number % 4]}", source, _KINDS[number % 4])
     if "columns" in promise.changes:
         yield Change("columns in another order", f"SELECT {', '.join(reversed(quoted_names))} {source}")
+        renamed = tuple(one for one in rows.columns if (table, one) != (f"{bench.name}_boxed", "box"))
+        others = ", ".join(f"{quoted(one)} AS {quoted(PREFIX + one)}" for one in renamed)
+        yield Change("columns under other names", f"SELECT * RENAME ({others}) {source}", renamed=renamed)
     if "others" in promise.changes:
         lower = {one.lower() for one in rows.columns}
         for name, names in {
@@ -78,7 +103,8 @@ def changes(bench: Bench, table: str, promise: Any, has_person: bool) -> Iterato
         yield Change(f"whole numbers as {kind}", f"SELECT * REPLACE ({replaced}) {source}")
 
 
-_KINDS = ["VIEW", "cte", "file", "arrow"]
+_KINDS = ["VIEW", "cte", "files", "arrow"]
+"""Ways to store a table; ``files`` are two that have half of the rows each."""
 
 
 def differences(bench: Bench, place: Place, folder: Path, which: Callable[[Change], bool]) -> Iterator[tuple[str, str]]:
@@ -90,11 +116,12 @@ def differences(bench: Bench, place: Place, folder: Path, which: Callable[[Chang
     base = run(bench, drawn)
     if base.rows is None:
         return
+    has_others = any(_is_other(drawn.options.get(one), table) for one in OTHER_TABLES)
     for promise in place.declaration.promises:
         for change in changes(bench, table, promise, bool(drawn.options.get("person"))):
-            if which(change):
+            if which(change) and not (change.renamed and has_others):
                 changed = _run_changed(bench, drawn, table, change, folder)
-                if fault := difference(base.rows, changed, change.columns, change.added):
+                if fault := difference(base.rows, changed, change):
                     yield change.name, f"{changed.drawn.statement}\n    {fault}"
 
 
@@ -104,18 +131,27 @@ def _table_of(drawn: Drawn) -> str | None:
     return next((str(name) for name in named if isinstance(name, str)), None)
 
 
+def _is_other(given: Any, table: str) -> bool:
+    """Tell whether an option names another table, whose columns keep their names."""
+    return isinstance(given, str | list | dict) and given != table
+
+
 def _run_changed(bench: Bench, drawn: Drawn, table: str, change: Change, folder: Path) -> Outcome:
     """Make a changed table, and the call on it."""
     con, other = bench.con, f"{table}_otherwise"
     statement = drawn.statement.replace(f"'{table}'", f"'{other}'")
-    path = folder / f"{abs(hash(other))}.parquet"
+    halves = [folder / f"{abs(hash(other))}_{half}.parquet" for half in (1, 2)]
+    for name in change.renamed:
+        statement = statement.replace(sql_of(name), sql_of(PREFIX + name)).replace(quoted(name), quoted(PREFIX + name))
     if change.kind in ("TABLE", "VIEW"):
         con.execute(f"CREATE OR REPLACE {change.kind} {quoted(other)} AS {change.query}").fetchall()
     elif change.kind == "cte":
         statement = f"WITH {quoted(other)} AS (SELECT * {change.query}) {statement}"
-    elif change.kind == "file":
-        con.execute(f"COPY ({change.query}) TO '{path}'").fetchall()
-        statement = drawn.statement.replace(f"'{table}'", f"'{path}'")
+    elif change.kind == "files":
+        ((size,),) = con.execute(f"SELECT count(*) // 2 FROM ({change.query})").fetchall()
+        for path, part in zip(halves, (f"LIMIT {size}", f"OFFSET {size}"), strict=True):
+            con.execute(f"COPY (FROM ({change.query}) {part}) TO '{path}'").fetchall()
+        statement = drawn.statement.replace(f"'{table}'", f"'{halves[0].as_posix().replace('_1.', '_*.')}'")
     else:
         con.register(other, con.sql(change.query).to_arrow_table())
     try:
@@ -126,24 +162,43 @@ def _run_changed(bench: Bench, drawn: Drawn, table: str, change: Change, folder:
             con.execute(f"DROP {change.kind} {quoted(other)}").fetchall()
         elif change.kind == "arrow":
             con.unregister(other)
-        path.unlink(missing_ok=True)
+        for path in halves:
+            path.unlink(missing_ok=True)
 
 
-def difference(
-    base: Rows, changed: Outcome, columns: Sequence[str] | None = None, added: Sequence[str] = ()
-) -> str | None:
+def difference(base: Rows, changed: Outcome, change: Change = THE_SAME) -> str | None:
     """Say how rows differ from others in any order, in some columns or all."""
     if changed.rows is None:
         refusal = str(changed.refusal)
-        names_added = any(f'"{one}"' in refusal or f"got {one}" in refusal for one in added)
+        names_added = any(f'"{one}"' in refusal or f"got {one}" in refusal for one in change.added)
         return None if names_added and not changed.faults else f"refused: {refusal[:200]}"
-    columns = [one for one in columns or base.columns if one not in LOOSE]
-    if missing := [one for one in columns if not changed.rows.has(one)]:
+    after_rows = _under_their_names(changed.rows) if change.renamed else changed.rows
+    columns = [one for one in change.columns or base.columns if one not in LOOSE]
+    if missing := [one for one in columns if not after_rows.has(one)]:
         return f"the columns {missing} are missing"
-    before, after = (_bag(rows, columns) for rows in (base, changed.rows))
+    before, after = (_bag(rows, columns) for rows in (base, after_rows))
     if before == after:
         return None
     return f"{columns}: {list((before - after).elements())[:2]} became {list((after - before).elements())[:2]}"[:400]
+
+
+def _under_their_names(rows: Rows) -> Rows:
+    """Take PREFIX from names, in columns and in what the rows say of columns."""
+    names = [one.removeprefix(PREFIX) for one in rows.columns]
+    return Rows(
+        names, dict(zip(names, rows.types.values(), strict=True)), [tuple(map(_unprefixed, r)) for r in rows.rows]
+    )
+
+
+def _unprefixed(value: Any) -> Any:
+    match value:
+        case str():
+            return value.replace(PREFIX, "")
+        case dict():
+            return {_unprefixed(name): _unprefixed(one) for name, one in value.items()}
+        case list() | tuple():
+            return [_unprefixed(one) for one in value]
+    return value
 
 
 def _bag(rows: Rows, columns: list[str]) -> Counter[str]:

@@ -157,9 +157,9 @@ class FunctionOfValue:
 Change: TypeAlias = Literal["order", "storage", "columns", "others", "types"]
 """What can be done to a table without a change of what it says.
 
-``order``: its rows come in another order. ``storage``: it is a view, a CTE, a file, an Arrow table. ``columns``: its
-columns come in another order. ``others``: columns are added that the call does not name, some called as parameters and
-results are. ``types``: whole numbers are BIGINT, DECIMAL or DOUBLE.
+``order``: its rows come in another order. ``storage``: it is a view, a CTE, two files, an Arrow table. ``columns``: its
+columns come in another order, or under other names. ``others``: columns are added that the call does not name, some
+called as parameters and results are. ``types``: whole numbers are BIGINT, DECIMAL or DOUBLE.
 """
 
 TABLE: tuple[Change, ...] = ("order", "storage", "columns", "others")
