@@ -28,7 +28,7 @@ _POLICY_OF_REPORT = re.compile(r"<dt>Policy</dt><dd>([^<]*)<")
 
 
 def replaceable(where: Places) -> Replaceable:
-    """Return which files of a job may be replaced, after it is sure that no other file is in their places."""
+    """Return what tells which files of a job may be replaced."""
     own: dict[Path, Callable[[Path], bool]] = dict.fromkeys(where.written, lambda path: False)  # a plan is never
     own |= {target: partial(_is_released, where.record) for target in where.targets.values()}
     own |= {page: lambda path: _policy_of_report(path) is not None for page in (where.report, where.refusal) if page}

@@ -103,7 +103,7 @@ def originals(file: PolicyFile, where: Places, previous: str | Path | None = Non
         for path in where.written:
             if any(_is_found_by(path, name) for name in named if glob.has_magic(name)):
                 raise FileProblem(f"{path}: the job reads this file, now or in the next run; name another.")
-    found = Originals(where.written, read, lambda: replaceable(where))
+    found = Originals(where.written, read, replaceable(where))
     there = [target for target in where.targets.values() if target.exists()]
     if previous and not (os.path.exists(previous) and any(os.path.samefile(previous, target) for target in there)):
         found.add([Path(previous)])
@@ -123,15 +123,9 @@ class Originals:
     no name that was read leads to the new one, and it has another size or time.
     """
 
-    def __init__(
-        self,
-        written: Iterable[Path],
-        read: Iterable[Path] = (),
-        find_replaceable: Callable[[], Replaceable] | None = None,
-    ) -> None:
+    def __init__(self, written: Iterable[Path], read: Iterable[Path] = (), former: Replaceable | None = None) -> None:
         self._written = list(written)
-        self._find_replaceable = find_replaceable
-        self._replaceable: Replaceable | None = None
+        self._former = former
         self._read: set[str] = set()
         self._states: dict[tuple[int, int], list[tuple[Path, os.stat_result]]] = {}
         self.add(read)
@@ -153,8 +147,8 @@ class Originals:
         """Refuse to write a file that was read, and to replace one that is no former release."""
         if self._is_read(path):
             raise FileProblem(f"{path}: the job reads this file, and must not overwrite it; name another.")
-        if self._replaceable:
-            self._replaceable.refuse(path)
+        if self._former:
+            self._former.refuse(path)
 
     def _is_read(self, path: Path) -> bool:
         if os.path.realpath(path) in self._read:
@@ -173,8 +167,8 @@ class Originals:
 
             def look() -> None:
                 self.add(so_far())
-                if self._find_replaceable and not self._replaceable:
-                    self._replaceable = self._find_replaceable()
+                if self._former:
+                    self._former.look()
 
             yield look
             look()

@@ -77,26 +77,33 @@ def is_free_for_lock(path: Path) -> bool:
 
 
 class Replaceable:
-    """The files that a run may replace.
+    """The files that a run may replace: none is refused before `look`, so that a killed run can be completed.
 
     Args:
-        own: For each place tells whether the file that is there is duckanon's; asked once, where there is one.
+        own: For each place tells whether the file that is there is duckanon's; asked where there is one.
         error: Makes the error of a file that is not.
     """
 
     def __init__(self, own: Mapping[Path, Callable[[Path], bool]], error: Callable[[Path], Exception]) -> None:
+        self._own = own
         self._error = error
-        self._known: dict[str, _State | None] = {}
-        for path, is_own in own.items():
-            state = _state(path)
+        self._known: dict[str, _State | None] | None = None
+
+    def look(self) -> None:
+        """Look once at what is there, and refuse what is not duckanon's."""
+        if self._known is not None:
+            return
+        known = {}
+        for path, is_own in self._own.items():
+            state = known[os.path.realpath(path)] = _state(path)
             if state is not None and not is_own(path):
-                raise error(path)
-            self._known[os.path.realpath(path)] = state
+                raise self._error(path)
+        self._known = known
 
     def refuse(self, path: Path) -> None:
-        """Refuse to replace a file that is not the one that was known, or came since."""
+        """Refuse to replace a file that is not the one that was looked at, or came since."""
         state = _state(path)
-        if state is not None and self._known.get(os.path.realpath(path)) != state:
+        if self._known is not None and state is not None and self._known.get(os.path.realpath(path)) != state:
             raise self._error(path)
 
 
