@@ -17,6 +17,7 @@ from duckanon._core.common.outbox import lock_path
 from duckanon.cli import main as cli
 from duckanon.job import FileProblem, check, release, run
 from duckanon.job.places import Outbox
+from duckanon.workbench.policy_text import PolicyText
 from tests.job.conftest import POLICY, changed
 from tests.job.test_originals import contents
 
@@ -209,3 +210,16 @@ def test_a_temporary_folder_has_the_mark_and_goes(tmp_path: Path) -> None:
         (folder / "parts").mkdir()
         (folder / "parts" / "original").touch()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_workbench_writes_the_policy_that_a_link_leads_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "shared.toml").write_text(POLICY)
+    (tmp_path / "policy.toml").symlink_to(tmp_path / "shared.toml")
+    policy = PolicyText(tmp_path / "policy.toml")
+    policy._write(POLICY + "# two\n")
+    assert (tmp_path / "shared.toml").read_text() == POLICY + "# two\n"
+    assert (tmp_path / "policy.toml").is_symlink()
+    monkeypatch.setattr(os, "replace", lambda *paths: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    with pytest.raises(FileProblem, match="cannot be written"):
+        policy._write(POLICY)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["policy.toml", "shared.toml"]
