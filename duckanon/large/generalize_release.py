@@ -31,19 +31,13 @@ _MERGED = "merged_source"
 
 @face_of(GENERALIZE, "large")
 def generalize(
-    source: Source,
-    target: Target,
-    given: Options,
-    *,
-    memory: str = "2GB",
-    temporary: Place | None = None,
-    replace: bool = False,
+    source: Source, target: Target, given: Options, *, memory: str = "2GB", temporary: Place | None = None
 ) -> pipeline.Released:
     """Write columns that are generalized until every class has at least k people, and the columns to keep.
 
     Args:
-        source, target, memory, temporary, replace: As for `workspace`. A hierarchy is an Arrow table: values, labels of
-            level 1, of level 2, ...
+        source, target, memory, temporary: As for `workspace`. A hierarchy is an Arrow table: values, labels of level 1,
+            of level 2, ...
 
     Returns:
         Its `notes` say which columns were planned in steps, where their values' combinations do not fit into memory,
@@ -54,7 +48,7 @@ def generalize(
 
     k, most_suppressed = given["k"], given["max_suppressed_fraction"]
     hierarchies, methods = given["hierarchies"] or {}, given["methods"] or {}
-    with opened("anon.generalize", given, source, target, memory, temporary, replace) as (work, what):
+    with opened("anon.generalize", given, source, target, memory, temporary) as (work, what):
         trees = {column: f"hierarchy_{place}" for place, column in enumerate(hierarchies)}
         for column, table in hierarchies.items():
             work.con.register(trees[column], table)

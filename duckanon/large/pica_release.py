@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import duckdb
 import numpy as np
@@ -45,13 +45,7 @@ _ENDS = "ends_of_numbers"
 
 @face_of(PICA, "large")
 def pica(
-    source: Source,
-    target: Target,
-    given: Options,
-    *,
-    memory: str = "2GB",
-    temporary: Place | None = None,
-    replace: bool = False,
+    source: Source, target: Target, given: Options, *, memory: str = "2GB", temporary: Place | None = None
 ) -> pipeline.Released:
     """Write new records that keep nonlinear structure: the components of clusters of similar records are permuted.
 
@@ -62,14 +56,14 @@ def pica(
     categories k people share, and who the k people at the ends of a number are.
 
     Args:
-        source, target, memory, temporary, replace: As for `workspace`.
+        source, target, memory, temporary: As for `workspace`.
 
     Returns:
         Its `smallest_class` are the people of the source who share the rarest category or special value that was
         written. Its notes say how large the clusters are, and how many rows a repair has suppressed.
     """
     k, nulls, seed, checks = (given[name] for name in ("k", "nulls", "seed", "checks"))
-    with opened("anon.pica", given, source, target, memory, temporary, replace) as (work, what):
+    with opened("anon.pica", given, source, target, memory, temporary) as (work, what):
         refuse_unless(Whole(2), "k", k)
         random = generator(seed)
         rows = _rows(work.con, what, nulls)
@@ -92,7 +86,7 @@ def pica(
             if seed is not None:  # the order in which DuckDB's threads wrote them is another each time
                 part = part.sort_by([(name, "ascending") for name in part.column_names])
             matrix = whole.encoding.matrix(alike.table(part, chance), np.float32)
-            records = dataclasses.replace(whole, matrix=matrix, random=chance)
+            records = replace(whole, matrix=matrix, random=chance)
             return alike.released(records.enlarged(min(size, len(matrix))))
 
         results = pipeline.made(work, files, released, pipeline.blocks_of(rows, part_rows))
@@ -137,13 +131,13 @@ def _partitioned(
         for column, scale in zip(coded.columns, scales.columns, strict=True)
     ]
     encoding = Encoding(tuple(columns), coded.schema)
-    return dataclasses.replace(partitioned, encoding=encoding, matrix=encoding.matrix(rows, np.float32))
+    return replace(partitioned, encoding=encoding, matrix=encoding.matrix(rows, np.float32))
 
 
 def _scaled(column: NumberColumn, scale: NumberColumn) -> NumberColumn:
     """Give a column the mean and the deviation of another one, which counts whole steps from another end."""
     apart = scale.low - column.low if isinstance(column.low, int) and not column.logged else 0
-    return dataclasses.replace(column, mean=scale.mean + apart, deviation=scale.deviation)
+    return replace(column, mean=scale.mean + apart, deviation=scale.deviation)
 
 
 def _size(whole: Partitioned, rows: int, asked: float | None, part_rows: int) -> float:

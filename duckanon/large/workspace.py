@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 import duckanon
 from duckanon._bridge import sql
-from duckanon._core.common import own_files, progress
+from duckanon._core.common import progress
 from duckanon._core.common.locks import temporary_folder
 from duckanon._core.common.outbox import Outbox
 from duckanon.large.memory import Budget, budget
@@ -90,9 +90,7 @@ class Workspace:
 
 
 @contextmanager
-def workspace(
-    source: Source, target: Target, memory: str, temporary: Place | None = None, *, replace: bool = False
-) -> Iterator[Workspace]:
+def workspace(source: Source, target: Target, memory: str, temporary: Place | None = None) -> Iterator[Workspace]:
     """Open a source and a place to write to; the target is published when the block ends without an error.
 
     Args:
@@ -102,13 +100,12 @@ def workspace(
             release without a name, which is read by the `reader` of what is returned.
         memory: What the process may take, such as '2GB'.
         temporary: The folder in which that of the parts is made; None: that of temporary files.
-        replace: Whether a file that is at the target is replaced; one that comes there meanwhile never is.
     """
     shares = budget(memory)
     where = None if temporary is None else Path(temporary)
     if where is not None and not where.is_dir():
         raise ValueError(f"temporary must be a folder; got {where}.")
-    with _places(target, where, replace) as (folder, hidden, table):
+    with _places(target, where) as (folder, hidden, table):
         con = duckanon.connect()
         _OPEN[con] = threading.Event()
         try:
@@ -126,22 +123,16 @@ def workspace(
 
 
 @contextmanager
-def _places(target: Target, where: Path | None, replace: bool) -> Iterator[tuple[Path, Path, str | None]]:
+def _places(target: Target, where: Path | None) -> Iterator[tuple[Path, Path, str | None]]:
     """Give the folder of parts, the hidden target and its table; the target is published in the end."""
     if target is None:
         with temporary_folder(where) as folder:
             yield folder, folder / "released.parquet", None
         return
     path, table = _place("target", target)
-    known = own_files.Replaceable({path: lambda path: replace}, _taken)
-    with Outbox([path], refuse=known.refuse, spill_in=where) as outbox:
-        known.look()
+    with Outbox([path], spill_in=where) as outbox:
         yield outbox.spill, outbox.beside(path), table
         outbox.publish()
-
-
-def _taken(target: Path) -> ValueError:
-    return ValueError(f"target must be new; there is a file {target}: say replace=True if it may be replaced.")
 
 
 def _files_of(source: Source) -> set[Path]:

@@ -61,7 +61,7 @@ def released(
 ) -> tuple[large.Released, pa.Table]:
     target = tmp_path / "release.parquet"
     given: dict[str, Any] = {"cluster_size": 150, "basis": "pca", "checks": "off", "seed": 1} | options
-    done = large.pica(source, target, cols, replace=True, **given)
+    done = large.pica(source, target, cols, **given)
     return done, pq.read_table(target)
 
 

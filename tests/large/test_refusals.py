@@ -7,14 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
 from duckanon import large
-from duckanon._core.common import journal
 from duckanon.large import pipeline
 from duckanon.large.memory import budget, bytes_of
 
@@ -112,7 +110,7 @@ def test_a_release_that_breaks_its_promise_gets_no_name(
 
     monkeypatch.setattr(pipeline, "_blocks", broken)
     with pytest.raises(AssertionError, match="fewer than 5 people"):
-        large.boxes(people, target, ["age", "pay"], 5, temporary=spill, replace=True)
+        large.boxes(people, target, ["age", "pay"], 5, temporary=spill)
     assert target.read_bytes() == b"the last release"
     assert not list(spill.iterdir())
 
@@ -138,30 +136,5 @@ def test_a_source_is_not_overwritten(kind: str, people: pa.Table, tmp_path: Path
     before = (tmp_path / "b.parquet").read_bytes()
     source = {"file": tmp_path / "b.parquet", "folder": tmp_path, "dataset": ds.dataset(tmp_path)}[kind]
     with pytest.raises(ValueError, match=r"target must be another file than the source"):
-        large.boxes(source, tmp_path / "b2.parquet", ["age", "pay"], 5, replace=True)
+        large.boxes(source, tmp_path / "b2.parquet", ["age", "pay"], 5)
     assert (tmp_path / "b2.parquet").read_bytes() == before
-
-
-def test_a_file_at_the_target_is_replaced_only_where_that_is_asked(
-    people: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A relation reads on a connection of its own: nobody knows which files. A file may come there meanwhile, too."""
-    source, target = tmp_path / "people.parquet", tmp_path / "release.parquet"
-    people = people.slice(0, 100)
-    pq.write_table(people, source)
-    before = source.read_bytes()
-    rows = duckdb.sql(f"FROM '{source}'")
-    with pytest.raises(ValueError, match=r"target must be new; there is a file .*people\.parquet: say replace=True"):
-        large.boxes(rows, source, ["age", "pay"], 5)
-    assert source.read_bytes() == before
-    large.boxes(people, target, ["age", "pay"], 5)
-    decide = journal.decide
-
-    def moved(pairs: list[journal.Pair], mark: str | None) -> None:
-        decide(pairs, mark)
-        os.replace(source, target)
-
-    monkeypatch.setattr(journal, "decide", moved)
-    with pytest.raises(ValueError, match="target must be new"):
-        large.boxes(people, target, ["age", "pay"], 9, replace=True)
-    assert target.read_bytes() == before
