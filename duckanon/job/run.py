@@ -17,8 +17,9 @@ from duckanon._core.common.release_record import Record
 from duckanon.job import account, backends, consistency, keys, linked_release, policy_file, record, refusals, sources
 from duckanon.job.cohorts import cohorts_of
 from duckanon.job.errors import Cancelled, PromiseBroken
+from duckanon.job.former_files import check_owner
 from duckanon.job.linked_consistency import uncounted
-from duckanon.job.places import Originals, Outbox, Places, check_owner, originals, places
+from duckanon.job.places import Originals, Outbox, Places, originals, places
 from duckanon.job.policy_file import changes_of
 from duckanon.job.promises import Tables
 from duckanon.job.table_result import TableResult, compare_with_last, last_release, release_table
@@ -217,6 +218,7 @@ def released(
             outbox.write(where.record, record.text(run))
             outbox.publish(_commit(where, warehouse, ledger), is_undone=not where.tables)
             if where.refusal:
+                read.refuse(where.refusal)
                 where.refusal.unlink(missing_ok=True)
     return run
 
