@@ -76,7 +76,7 @@ def adopt(policy: str, *, accepts_loss: bool) -> list[str]:
         if not found:
             return ["nothing was changed: no release is known that the account lacks"]
         listed = releases.listed() if releases else []
-        words, lost = " and ".join(one.words for one in found), max(one.lost(listed) for one in found)
+        words, lost = ", and ".join(one.words for one in found), max(one.lost(listed) for one in found)
         left_out = (
             f"who was in which class of {'it' if lost == 1 else 'them'} is lost, and joint promises will be kept only "
             "towards who has no file of it"

@@ -80,11 +80,10 @@ def refuse_lacking(file: PolicyFile, where: Places, releases: Releases | None, i
     """Raise FileProblem where the account lacks a release that is known elsewhere."""
     if found := lacking(file, where, releases, identity):
         assert file.policy.account is not None
-        words = " and ".join(one.words for one in found)
         raise FileProblem(
-            f"{file.place(file.policy.account.path)}: the account {words}, and would count joint promises wrongly; "
-            "restore the account from a backup, or let a person decide with duckanon account adopt "
-            f"{file.path.name}."
+            f"{file.place(file.policy.account.path)}: the account {found[0].words}, so that joint promises would be "
+            "counted without what is lost; restore the account and its counter from a backup, or let a person decide "
+            f"with duckanon account adopt {file.path.name}."
         )
 
 
@@ -164,4 +163,8 @@ def _of_release(name: str, releases: int, account: str | None, hashes: Sequence[
 
 
 def _words(releases: int, name: str) -> str:
-    return f"lacks the last of {releases} releases that {name} knows" if releases > 1 else f"lacks what {name} knows"
+    return (
+        f"lacks the last of {releases} releases that {name} knows"
+        if releases > 1
+        else f"lacks a release that {name} knows"
+    )

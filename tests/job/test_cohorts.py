@@ -96,6 +96,7 @@ def test_cohorts_continue_the_last_release_and_no_other(policy: Path, database: 
             release(write_policy(policy.parent, other))
 
 
+@pytest.mark.rotating
 def test_policies_of_one_name_in_two_folders_are_two(policy: Path, database: duckdb.DuckDBPyConnection) -> None:
     """The cohorts of each continue its own release, whatever the other has released meanwhile."""
     write(database, 90, [])
