@@ -157,7 +157,7 @@ def released(
     run["warnings"] += check_owner(file, where)
     with (
         Warehouse({} if dry_run else where.tables) as warehouse,
-        account.opened(file, key, dry_run=dry_run) as ledger,
+        account.opened(file, where, key, dry_run=dry_run) as ledger,
         _outbox(where, warehouse, ledger, read, dry_run) as outbox,
         backends.open_storage(con, file.policy.memory, outbox.spill) as place,
     ):
