@@ -44,11 +44,11 @@ def generalize(
         and what that loses: no interval is then finer than such a step. They tell how far a column reaches, and are for
         who has the table.
     """
-    from duckanon._render.queries import render
-
     k, most_suppressed = given["k"], given["max_suppressed_fraction"]
     hierarchies, methods = given["hierarchies"] or {}, given["methods"] or {}
     with opened("anon.generalize", given, source, target, memory, temporary) as (work, what):
+        from duckanon._render.queries import render  # what it loads is the release's memory
+
         trees = {column: f"hierarchy_{place}" for place, column in enumerate(hierarchies)}
         for column, table in hierarchies.items():
             work.con.register(trees[column], table)

@@ -25,7 +25,7 @@ from duckanon._bridge import sql
 from duckanon._core.common import progress
 from duckanon._core.common.locks import temporary_folder
 from duckanon._core.common.outbox import Outbox
-from duckanon.large.memory import Budget, budget
+from duckanon.large.memory import Budget, budget, counting_what_is_kept
 
 Place: TypeAlias = str | os.PathLike[str]
 Target: TypeAlias = Place | tuple[Place, str] | None
@@ -105,7 +105,7 @@ def workspace(source: Source, target: Target, memory: str, temporary: Place | No
     where = None if temporary is None else Path(temporary)
     if where is not None and not where.is_dir():
         raise ValueError(f"temporary must be a folder; got {where}.")
-    with _places(target, where) as (folder, hidden, table):
+    with counting_what_is_kept(), _places(target, where) as (folder, hidden, table):
         con = duckanon.connect()
         _OPEN[con] = threading.Event()
         try:
