@@ -32,13 +32,19 @@ _KEPT = "_duckanon_kept"
 
 @face_of(GENERALIZE, "large")
 def generalize(
-    source: Source, target: Target, given: Options, *, memory: str = "2GB", temporary: Place | None = None
+    source: Source,
+    target: Target,
+    given: Options,
+    *,
+    memory: str = "2GB",
+    temporary: Place | None = None,
+    replace: bool = False,
 ) -> pipeline.Released:
     """Write columns that are generalized until every class has at least k people, and the columns to keep.
 
     Args:
-        source, target, memory, temporary: As for `workspace`. A hierarchy is an Arrow table: values, labels of level 1,
-            of level 2, ...
+        source, target, memory, temporary, replace: As for `workspace`. A hierarchy is an Arrow table: values, labels
+            of level 1, of level 2, ...
 
     Returns:
         Its `notes` say which columns were planned in steps, where their values' combinations do not fit into memory,
@@ -47,7 +53,7 @@ def generalize(
     """
     k, most_suppressed = given["k"], given["max_suppressed_fraction"]
     hierarchies, methods = given["hierarchies"] or {}, given["methods"] or {}
-    with opened("anon.generalize", given, source, target, memory, temporary) as (work, what):
+    with opened("anon.generalize", given, source, target, memory, temporary, replace) as (work, what):
         from duckanon._render.queries import render  # what it loads is the release's memory
 
         trees = {column: f"hierarchy_{place}" for place, column in enumerate(hierarchies)}
@@ -165,7 +171,7 @@ def _fitting(work: Workspace, what: Checked, fixed: set[str], k: int) -> tuple[s
 
 
 def _with_k_people(names: Sequence[str], person: str, rows: str, k: int) -> str:
-    """Return the query of rows in which k people of each combination have all its rows; rows of nobody stay nobody's."""
+    """Return the query of rows in which k people of each combination have all rows of it; nobody's stay nobody's."""
     same = " AND ".join(f"rows.{one} IS NOT DISTINCT FROM kept.{one}" for one in map(sql.name, names))
     return (
         f"WITH rows AS ({rows}), kept AS (SELECT {sql.names(names)}, min({person}, {k}) AS {_KEPT} "
