@@ -21,12 +21,6 @@ from duckanon.job.promises import Promise, Tables
 _TOTAL = sql.literal(TOTAL)
 _ADDED = ("people", "value", "max_deviation", "published", "interval_checked")
 _CATALOG = "previous_cells"
-_OF_RECORDS = (
-    *("linked_k", "l", "t", "joint_k", "joint_l", "joint_t", "prediction", "max_small_changes"),
-    *("max_correlation_difference", "max_detectability_auc", "max_marginal_difference"),
-)
-"""Promises that count records or their classes."""
-
 Fault = tuple[tuple[str, ...], str]
 
 
@@ -59,12 +53,9 @@ def check_roles(table: Table) -> Iterator[Fault]:
 
 
 def check_promises(table: Table) -> Iterator[Fault]:
-    """Find promises that cells cannot keep."""
+    """Find promises that are missing."""
     if table.promises.k is None:
         yield (("promises",), "promises.k must say how many people every shown cell of protect_table has.")
-    for promise in _OF_RECORDS:
-        if getattr(table.promises, promise) not in (None, False):
-            yield (("promises", promise), f"promises.{promise} is for records; an aggregate table has cells.")
 
 
 def call(table: Table, tables: Tables, previous: str | None, key: Secret | None) -> str:
