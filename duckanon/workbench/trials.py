@@ -258,7 +258,7 @@ def distribution(bench: Bench, column: str) -> Callable[[Work], list[dict[str, A
 
     def do(work: Work) -> list[dict[str, Any]]:
         from duckanon.report.pictures import distribution_rows
-        from duckanon.report.tables import Pair
+        from duckanon.report.tables import Pair, erased_columns
 
         con = work.cursor(bench.con)
         bench.sample(con)
@@ -268,6 +268,8 @@ def distribution(bench: Bench, column: str) -> Callable[[Work], list[dict[str, A
         columns: Sequence[dict[str, str]] = [{"name": column, "role": "quasi_identifier", "treatment": ""}]
         entry = cast(TableEntry, {"name": "sample", "columns": columns, "method": {"name": table.method.name}})
         pair = Pair(con, "sample", "tried", entry, {name: tree for name, tree in trees.items() if name == column})
+        if erased_columns(pair):
+            raise PolicyError(f"{column} is erased: every row of the release says the same there.")
         return distribution_rows(pair, [column], bench.least_shown)
 
     return do
