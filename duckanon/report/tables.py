@@ -136,7 +136,8 @@ def _constant(pair: Pair, table: str, names: Sequence[str]) -> list[str]:
 def sampled(pair: Pair) -> Iterator[tuple[Pair, int]]:
     """Draw at most `MOST_ROWS` of both tables into temporary ones, which are gone afterwards.
 
-    Rows without a person are nobody's, and left out: a bar of them would be one of no people. The second result is the most rows that one person has in the original's sample: as many times k rows are k people.
+    Rows without a person are nobody's, and left out: a bar of them would be one of no people. The second result is the
+    most rows that one person has in the original's sample: as many times k rows are k people.
     """
     names = ("duckanon_report_original", "duckanon_report_released")
     try:

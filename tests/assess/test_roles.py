@@ -158,3 +158,17 @@ def test_sex_in_eight_languages(con: duckdb.DuckDBPyConnection) -> None:
     columns = ", ".join(f'(i >> {place}) % 2 AS "{name}"' for place, name in enumerate(names))
     con.execute(f"CREATE OR REPLACE TEMP VIEW named AS SELECT {columns} FROM range(300) AS t(i)").fetchall()
     assert roles_of(con, "named") == dict.fromkeys(names, "quasi-identifier")
+
+
+def test_the_number_of_a_visit_follows_from_nothing(con: duckdb.DuckDBPyConnection) -> None:
+    """The first rows of all people are their first visits, and agree; district and region do in all rows."""
+    con.execute(
+        """CREATE TABLE visits AS
+           SELECT 'P' || lpad(i::VARCHAR, 6, '0') AS person_id, 18 + (hash(i) % 70)::INTEGER AS age, j AS visit,
+                  (hash(i, 2) % 40)::INTEGER AS district, 'R' || (hash(i, 2) % 40)::INTEGER // 8 AS region
+           FROM range(900) AS t(i), range(4) AS u(j) WHERE j <= hash(i, 9) % 4"""
+    ).fetchall()
+    rows = con.execute("SELECT column_name, determined_by FROM anon.assess('visits')").fetchall()
+    sources = dict(rows)
+    assert not sources["visit"]
+    assert sources["region"] == ["district"]

@@ -60,7 +60,7 @@ def test_an_erased_column_is_not_compared(con: duckdb.DuckDBPyConnection, label:
 
 @pytest.fixture
 def visits(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """Make 900 people with a visit each, and visits without a person: a fifth of those of ward 9, which has no other."""
+    """Make 900 people with a visit each, and visits without a person, of which some are in a ward of their own."""
     con.execute(
         f"""CREATE TABLE visits AS
             SELECT 'P' || i AS person_id, i % 5 AS ward, ['nurse', 'clerk'][1 + i % 2] AS occupation
