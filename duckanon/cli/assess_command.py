@@ -140,7 +140,7 @@ def _listed(meaning: str, columns: list[Column]) -> list[str]:
 
 
 def _crowds(con: duckdb.DuckDBPyConnection, columns: list[str], person: str | None) -> list[str]:
-    """Say how many people, or rows where no column says whose they are, are unique in all quasi-identifiers together."""
+    """Say how many people are unique in all quasi-identifiers together; rows where no column says whose they are."""
     query = "SELECT k, people, rows_under_2 FROM anon.k_anonymity($1, $2, person := $3)"
     smallest, everybody, unique = con.execute(query, ["assessed", columns, person]).fetchall()[0]
     one, several, within = ("person", "people", "for") if person else ("row", "rows", "in")

@@ -168,7 +168,6 @@ def test_the_number_of_a_visit_follows_from_nothing(con: duckdb.DuckDBPyConnecti
                   (hash(i, 2) % 40)::INTEGER AS district, 'R' || (hash(i, 2) % 40)::INTEGER // 8 AS region
            FROM range(900) AS t(i), range(4) AS u(j) WHERE j <= hash(i, 9) % 4"""
     ).fetchall()
-    rows = con.execute("SELECT column_name, determined_by FROM anon.assess('visits')").fetchall()
-    sources = dict(rows)
-    assert not sources["visit"]
-    assert sources["region"] == ["district"]
+    reasons = dict(con.execute("SELECT column_name, why FROM anon.assess('visits')").fetchall())
+    assert "follows" not in reasons["visit"]
+    assert "follows from district" in reasons["region"]

@@ -38,7 +38,8 @@ def database() -> Iterator[duckdb.DuckDBPyConnection]:
 def visits(nobody: int) -> str:
     """Return a query: one to four visits each of 300 people, and rows without a person in classes of their own."""
     return f"""
-        SELECT 'P' || i AS patient, 18 + (hash(i) % 70)::INTEGER AS age, ['f', 'm'][1 + (hash(i, 1) % 2)::INTEGER] AS sex,
+        SELECT 'P' || i AS patient, 18 + (hash(i) % 70)::INTEGER AS age,
+               ['f', 'm'][1 + (hash(i, 1) % 2)::INTEGER] AS sex,
                ['eye', 'ear'][1 + j % 2] AS ward
         FROM range(300) AS t(i), range(4) AS u(j) WHERE j <= hash(i, 3) % 4
         UNION ALL
@@ -71,7 +72,7 @@ def test_every_face_counts_the_same_people(
     con = database.cursor()
     con.execute(f"CREATE OR REPLACE TEMP TABLE assessed AS {visits(nobody)}").fetchall()
     con.execute(f"COPY assessed TO '{tmp_path}/visits.parquet'").fetchall()
-    k, unique, people = expected = plain_counts(con)
+    k, _, people = expected = plain_counts(con)
     assert (k == 0) is (nobody > 0)
     query = "SELECT k, people FROM anon.k_anonymity('assessed', ['age', 'sex'], person := 'patient')"
     assert con.execute(query).fetchall() == [(k, people)]

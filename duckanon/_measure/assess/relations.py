@@ -131,10 +131,11 @@ class _Levels:
                 continue
             if other.name not in self.pairs:
                 self.pairs[other.name] = _neighbours(other, self.rows)
-            if len(self.pairs[other.name][0]) > 200 and _agree(profile, self.pairs[other.name]):
-                # the first rows of people may agree where later ones differ, as the first of their visits do
-                if len(self.rows) == len(other.codes) or _agree(profile, _neighbours(other)):
-                    return [other]
+            if len(self.pairs[other.name][0]) <= 200 or not _agree(profile, self.pairs[other.name]):
+                continue
+            # the first rows of people may agree where later ones differ, as the first of their visits do
+            if len(self.rows) == len(other.codes) or _agree(profile, _neighbours(other)):
+                return [other]
         return None
 
 
