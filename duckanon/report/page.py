@@ -13,11 +13,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from duckanon._core.common import quantities
 from duckanon.report.pictures import Figure
 from duckanon.report.safe import NOT_TOLD, is_small, promised_k, significant
 from duckanon.report.signing import Signing
 from duckanon.report.tables import NEW_RECORDS, REFUSE_NARROWING, role_of
-from duckanon.report.words import MEASURES, PARAMETERS, PROMISES, ROLES, STATISTICS
+from duckanon.report.words import MEASURES, ROLES, STATISTICS
 
 _SECRET = re.compile(r"seed|key|salt|secret|password|token", re.IGNORECASE)  # parameters that a report never shows
 _MOST_CORRELATIONS = 10
@@ -78,7 +79,9 @@ def html(record: Mapping[str, Any], figures: Mapping[str, Sequence[Figure]]) -> 
             place=_place,
             parameters=_parameters,
             style=Markup(_templates().get_template("style.css").render()),
-            words={"measures": MEASURES, "promises": PROMISES, "statistics": STATISTICS},
+            meaning=quantities.meaning_in,
+            unit_of=quantities.unit_of,
+            words={"measures": MEASURES, "statistics": STATISTICS},
         )
     )
 
@@ -195,9 +198,10 @@ def _place(name: Any) -> str:
 
 def _parameters(table: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the names of parameters that may be shown, with their meanings."""
-    given = (table.get("method") or {}).get("parameters") or {}
+    method = table.get("method") or {}
+    given, called = method.get("parameters") or {}, str(method.get("name"))
     return [
-        (name, PARAMETERS.get(name, name.replace("_", " ")))
+        (name, quantities.parameter_meaning(called, name, quantities.unit_of(table)))
         for name, value in given.items()
         if not _SECRET.search(name) and _is_plain(value)
     ]

@@ -11,6 +11,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from duckanon._core.common import quantities
 from duckanon._core.common.release_record import Record
 from duckanon.job import consistency, run
 from duckanon.job.errors import JobError, PolicyError
@@ -63,6 +64,7 @@ class Site:
             trim_blocks=True,
             lstrip_blocks=True,
         )
+        self._pages.globals["meaning"] = quantities.meaning_in
         self._pages.filters["number"] = lambda value: f"{value:,}"
         self.opening = self.works.start("open", self.bench.open)
 
@@ -177,7 +179,14 @@ class Site:
 
     def _method(self) -> dict[str, Any]:
         named = {column: ", ".join(paths) for column, paths in self.policy.table().hierarchies.items()}
-        return {"fitting": trials.fitting(self.bench), "meanings": trials.METHODS, "hierarchies": named}
+        unit: quantities.Unit = "people" if self.policy.table().person else "rows"
+        counted = {name: quantities.promise_meaning(name, unit) for name in ("k", "l", "t", "max_suppressed_fraction")}
+        return {
+            "fitting": trials.fitting(self.bench),
+            "meanings": trials.METHODS,
+            "hierarchies": named,
+            "counted": counted,
+        }
 
     def _hierarchy(self, column: str, level: int, opened: int | None) -> dict[str, Any]:
         if column not in self.policy.table().columns:
