@@ -195,7 +195,11 @@ def promised(con: sql.Connection, table: Table, tables: Tables, given: Mapping[s
     if given.get("method") != "cell_key":  # whose margins have noise of their own, and add up to nothing
         original = {"original": tables.original, "measure": given.get("measure"), "person": table.person}
         found = open_cells(con, tables.counted, given, tables.trees, original)
-        words = f"A reader of the whole table can compute {found or 'no'} hidden cells, or know them too closely."
+        words = (
+            f"{found} hidden {'cell' if found == 1 else 'cells'} can be computed from the whole table, or too closely."
+            if found
+            else "No hidden cell can be computed from the whole table, nor be known too closely."
+        )
         yield Promise("open_cells", 0, found, found == 0, words, helpful)
     share, limit = hidden_value(con, tables.counted, given, tables.trees), given["max_suppressed_fraction"]
     words = f"{share:.4%} of the value of the inner cells is hidden (limit {limit:.4%})."
