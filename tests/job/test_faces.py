@@ -99,7 +99,7 @@ def test_all_faces_say_what_the_file_has(
     counted: dict[str, Any], folder: Path, database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert counted["labels"]["code"] == 1  # erased
-    assert counted["nobody"] == 60
+    assert (counted["nobody"], counted["k_before"]) == (60, 0)
     assert counted["gone"] == 2
     assert counted["all_rows"] - counted["file_rows"] >= 40  # a share of rows is none of people
     check_record(counted)
@@ -138,6 +138,7 @@ def check_report(counted: dict[str, Any], folder: Path) -> None:
     told = {
         "/tables/0/output/rows": counted["file_rows"],
         "/tables/0/output/people": counted["file_people"],
+        "/tables/0/measures/classes/before/smallest": str(counted["k_before"]),
         "/tables/0/measures/classes/after/smallest": counted["k"],
         "/tables/0/measures/narrowing/0/k": counted["k_with_diagnosis"],
         **{f"/tables/0/measures/coarseness/{at}/labels": n for at, n in enumerate(counted["labels"].values())},
