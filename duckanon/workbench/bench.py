@@ -103,7 +103,8 @@ class Bench:
         with self._lock:
             if table.person:
                 chosen = sql.name(table.person)
-                some = f"SELECT {chosen} FROM people WHERE {chosen} IS NOT NULL GROUP BY ALL ORDER BY hash({chosen}), {chosen}"
+                known = f"SELECT DISTINCT {chosen} FROM people WHERE {chosen} IS NOT NULL"
+                some = f"SELECT * FROM ({known}) ORDER BY hash({chosen}), {chosen}"
                 people = sql.one(con, f"SELECT count(DISTINCT {chosen}) FROM people")[0]
                 of_nobody = f"{chosen} IS NULL AND hash(rowid) % {people} < {MOST_PEOPLE}"  # as many as of people
                 query = f"SELECT * FROM people WHERE {chosen} IN ({some} LIMIT {MOST_PEOPLE}) OR ({of_nobody})"
