@@ -185,3 +185,44 @@ def check_workbench(
         site.works.stop()
         for name in ("people", "sample"):
             database.execute(f"DROP TABLE IF EXISTS memory.main.{name}").fetchall()
+
+
+AGGREGATE = """\
+kind = "aggregate"
+report = "report.html"
+source = { path = "stays.parquet" }
+target = { path = "counts.parquet" }
+columns = { id = "identifier", region = "quasi_identifier", sex = "quasi_identifier", cost = "sensitive" }
+method = { name = "protect_table", measure = "cost" }
+promises = { k = 5 }
+"""
+
+
+@pytest.mark.rotating
+def test_the_hidden_value_of_a_table_is_no_share_of_rows(folder: Path, database: duckdb.DuckDBPyConnection) -> None:
+    database.execute(
+        """COPY (SELECT unnest(range(people)) AS id, region, sex, 10 + id % 7 AS cost
+        FROM (VALUES ('A', 'f', 3), ('A', 'm', 12), ('B', 'f', 14), ('B', 'm', 15), ('C', 'f', 60), ('C', 'm', 55))
+             AS t(region, sex, people)) TO 'stays.parquet'"""
+    ).fetchall()
+    (folder / "policy.toml").write_text(AGGREGATE, encoding="utf-8")
+    record = release("policy.toml")
+    with duckdb.connect() as con:
+        ((share, smallest),) = con.execute(
+            """WITH total AS (FROM 'counts.parquet' ORDER BY value DESC LIMIT 1)
+               SELECT 1 - sum(cells.value) / any_value(total.value), (SELECT min(people) FROM 'counts.parquet')
+               FROM 'counts.parquet' AS cells, total WHERE cells.region <> total.region AND cells.sex <> total.sex"""
+        ).fetchall()
+    (table,) = record["tables"]
+    assert share > 0.2
+    assert table["suppressed"]["fraction"] == pytest.approx(share)
+    terminal = summary(record)
+    assert f"{share:.4%} of the value of the inner cells is hidden" in terminal
+    assert f"Every shown cell has at least {smallest} people." in terminal
+    assert "No hidden cell can be computed from the whole table" in terminal
+    report = words((folder / "report.html").read_text(encoding="utf-8"))
+    assert "max_suppressed_fraction share of the value of the inner cells that is hidden" in report
+    assert f"k people in the smallest cell that is shown 5 {smallest} ✓ kept" in report
+    assert "Share of the value of the inner cells that is hidden, at most 0.5" in report
+    assert "rows suppressed" not in report
+    assert "share of the rows" not in report.lower()
