@@ -102,7 +102,7 @@ def test_numbers_that_few_people_could_move_are_not_told(con: duckdb.DuckDBPyCon
     assert "costnot told" in page
     few = copy.deepcopy(table)
     few["measures"]["risk"]["before"]["average"] = None
-    assert "on averagenot told" in text(report.html(record(few), {}))
+    assert "on average, over all rowsnot told" in text(report.html(record(few), {}))
 
 
 def test_a_release_that_refuses_narrowing_columns_says_so() -> None:
