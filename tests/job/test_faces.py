@@ -127,6 +127,8 @@ def check_terminal(counted: dict[str, Any]) -> None:
     terminal = summary(counted["record"])
     assert f"{counted['file_rows']} rows, release.parquet" in terminal
     assert f"Every class has at least {counted['k']} people." in terminal
+    gone = counted["all_rows"] - counted["file_rows"]
+    assert f"suppressed: {gone} of {counted['all_rows']} rows ({gone / counted['all_rows']:.4%}); what" in terminal
     assert f"at least {counted['l']} values of diagnosis" in terminal
     assert re.search(rf"\b{counted['gone']} people were suppressed \({share:.4%}", terminal)
 
