@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from duckanon._bridge import sql
+from duckanon._core.account.counter import counter_path
 from duckanon._core.common import outbox
 from duckanon._core.common.own_files import Replaceable
 from duckanon.job.errors import FileProblem
@@ -87,6 +88,7 @@ def originals(file: PolicyFile, where: Places, previous: str | Path | None = Non
         read.append(file.place(file.policy.key.file))
     if account := file.policy.account:
         read += [file.place(path) for path in (account.path, account.key.file) if path]
+        read.append(counter_path(file.place(account.path)))
     if file.policy.cohorts and file.policy.cohorts.erase:
         read.append(file.place(file.policy.cohorts.erase))
     read += where.only_read

@@ -152,9 +152,11 @@ class AccountEntry(TypedDict):
     """The account that the release was entered into, and what all of its releases leave together."""
 
     path: str
+    id: NotRequired[str]  # what tells the account from all others
     releases: int
     people: int
     joint_k: int | None
+    lost: NotRequired[int]  # releases that the account has lost, and that are not counted
 
 
 class ExposureEntry(TypedDict):
