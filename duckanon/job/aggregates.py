@@ -48,7 +48,7 @@ def check_roles(table: Table) -> Iterator[Fault]:
             )
     if measure is not None and measure not in table.named("sensitive", "numeric"):
         yield (("method", "measure"), f"method.measure: {measure} must have the role sensitive or numeric.")
-    if any(name in _ADDED for name in table.protected):
+    if any(name.lower() in _ADDED for name in table.protected):
         yield (("columns",), f"columns must not be called {', '.join(_ADDED)}, as the release's own; rename them.")
 
 

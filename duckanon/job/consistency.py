@@ -85,7 +85,10 @@ def _check_target(table: Table) -> Iterator[Fault]:
     if is_server(target.path) and not target.table:
         yield (("target",), "target.table must say which table of the server is written.")
     if target.replace and not is_server(target.path):
-        yield (("target", "replace"), "target.replace is for tables of a server; a file is replaced if it is a former release.")
+        yield (
+            ("target", "replace"),
+            "target.replace is for tables of a server; a file is replaced if it is a former release.",
+        )
     if target.no_formulas and format_of(target.path) != "csv":
         yield (("target", "no_formulas"), "target.no_formulas is for CSV files, which spreadsheets open.")
 

@@ -68,7 +68,8 @@ def shape(con: sql.Connection, table_name: str, table: Table, released: str) -> 
     kind = format_of(table.target.path)
     assert kind is not None
     types = sql.columns(con, released)
-    shown = {column: types[column] for column in in_order(table, types) if column != methods.dropped_person(table)}
+    person = None if table.method.makes_cells else methods.dropped_person(table)  # cells may have a column of its name
+    shown = {column: types[column] for column in in_order(table, types) if column != person}
     parts = {column: _parts(column, column_type, kind) for column, column_type in shown.items()}
     if table.target.no_formulas:
         texts = [column for column, column_type in shown.items() if not _NO_TEXT.match(column_type)]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 import dataclasses
+from collections.abc import Iterator, Mapping
 
 import duckdb
 import numpy as np
