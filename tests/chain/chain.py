@@ -363,14 +363,11 @@ class Chain:
         return outcome
 
     def risk(self, columns: Sequence[str]) -> tuple[int, int, int]:
-        """Count unique people, people, and the smallest class; rows of nobody are nobody's."""
+        """Count unique people, people, and those of the smallest class: a class of nobody has none."""
         names = ", ".join(map(quoted, columns))
         person = quoted(self.table.person or "rid")
-        sizes = f"""SELECT count(DISTINCT {person}) AS n, min({person}) AS one
-                    FROM people WHERE {person} IS NOT NULL GROUP BY {names}"""
-        unique, k = self.con.execute(
-            f"SELECT count(DISTINCT one) FILTER (n = 1), coalesce(min(n), 0) FROM ({sizes})"
-        ).fetchall()[0]
+        sizes = f"SELECT count(DISTINCT {person}) AS n, min({person}) AS one FROM people GROUP BY {names}"
+        unique, k = self.con.execute(f"SELECT count(DISTINCT one) FILTER (n = 1), min(n) FROM ({sizes})").fetchall()[0]
         return unique, self.con.execute(f"SELECT count(DISTINCT {person}) FROM people").fetchall()[0][0], k
 
 
