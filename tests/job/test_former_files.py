@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -14,6 +15,8 @@ import pytest
 from duckanon._core.common import journal, own_files
 from duckanon._core.common.locks import give_back, take_lock, temporary_folder
 from duckanon._core.common.outbox import lock_path
+from duckanon._extension import extension_file
+from duckanon._extension.extension_file import NAME
 from duckanon.cli import main as cli
 from duckanon.job import FileProblem, check, release, run
 from duckanon.job.places import Outbox
@@ -223,3 +226,16 @@ def test_the_workbench_writes_the_policy_that_a_link_leads_to(tmp_path: Path, mo
     with pytest.raises(FileProblem, match="cannot be written"):
         policy._write(POLICY)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["policy.toml", "shared.toml"]
+
+
+@pytest.mark.parametrize("name", [NAME, f"{NAME}.gz"])
+def test_an_extension_of_somebody_else_stays(name: str, tmp_path: Path) -> None:
+    path, ours = tmp_path / name, b"library DUCKANON\0fields"
+    written = gzip.compress(ours) if name.endswith(".gz") else ours
+    for _ in range(2):
+        extension_file._replace(path, written)
+    for other in (b"mine", gzip.compress(b"mine")):
+        path.write_bytes(other)
+        with pytest.raises(ValueError, match="is no extension of duckanon"):
+            extension_file._replace(path, written)
+        assert path.read_bytes() == other
