@@ -32,6 +32,8 @@ METADATA: dict[str, str] = {
 }
 """What a query knows of people.csv without opening it."""
 
+USUAL = [("size", None), ("view", os.link)]
+
 
 @pytest.fixture
 def people(folder: Path, database: duckdb.DuckDBPyConnection) -> Path:
@@ -56,8 +58,14 @@ def policy_of(folder: Path, how: str, target: str) -> Path:
     return changed(folder, *replaced)
 
 
-@pytest.mark.parametrize("how", METADATA)
-@pytest.mark.parametrize("link", [None, os.link, os.symlink], ids=["same name", "hard link", "symbolic link"])
+@pytest.mark.parametrize(
+    ("how", "link"),
+    [
+        pytest.param(how, link, marks=[] if (how, link) in USUAL else pytest.mark.rotating)
+        for how in METADATA
+        for link in (None, os.link, os.symlink)
+    ],
+)
 def test_a_file_of_which_only_metadata_is_read_stays(
     how: str,
     link: Callable[[str, str], None] | None,
