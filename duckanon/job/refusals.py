@@ -13,8 +13,8 @@ from duckanon.job.errors import FileProblem, PolicyError, PromiseBroken
 from duckanon.job.policy_file import PolicyFile
 
 _UNREACHABLE = re.compile(
-    "must be at most the number|would have to be left out|put at least|asks for more|cannot|no release|too few|"
-    "could not|is left"
+    "must be at most the number|would have to be left out|put at least|asks for more|cannot(?! be computed)|no release|"
+    "too few|could not|is left"
 )
 """Words of our functions where no release of this table keeps a promise; other refusals are about parameters."""
 

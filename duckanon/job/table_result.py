@@ -254,5 +254,5 @@ def _rows(con: sql.Connection, form: Shape, previous: Path, catalog: str) -> str
         con.execute(f"ATTACH {place} AS {catalog} (READ_ONLY)").fetchall()
         return f"SELECT * FROM {catalog}.main.{sql.name(form.table)}"
     if kind == "csv":
-        return f"SELECT * FROM read_csv({place}, all_varchar = true, header = true)"
+        return readback.released_csv(previous)
     return f"SELECT * FROM read_parquet({place})"
