@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 
 from duckanon._bridge import sql
-from duckanon.job import consistency, methods, policy_file, refusals, sources
+from duckanon.job import backends, consistency, methods, policy_file, refusals, sources
 from duckanon.job.errors import PolicyError
 from duckanon.job.linked_consistency import uncounted
 from duckanon.job.places import originals, places, target_name
@@ -47,6 +47,8 @@ def check_policy(policy: str | Path, with_data: bool = True) -> list[str]:
             shown = target_name(table.target)
             promised = [promise for promise, value in values.items() if value is not False]
             lines.append(f"{name}: {table.method.name} to {shown}; promises {', '.join(promised)}")
+            if file.policy.memory and (needs := backends.missing_package(table)):
+                lines[-1] += f"; {needs}"
         if refused:
             raise PolicyError("\n".join(map(str, refused)))
         return lines

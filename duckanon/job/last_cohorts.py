@@ -84,9 +84,10 @@ def _on_server(
     server has published nothing. What it would have given away is counted all the same.
     """
     query = warehouse.fetched_table(con, table.target, f"{_ROWS}_fetched")
-    sha256 = warehouse.fingerprint(con, query)
+    # an earlier version entered the other one, which is the same with the same version of DuckDB
+    hashes = warehouse.digest(con, query), warehouse.fingerprint(con, query)
     shown = target_name(table.target)
-    listed = next((one for one in reversed(same) if one.sha256 == sha256), None)
+    listed = next((one for one in reversed(same) if one.sha256 in hashes), None)
     if listed is None:
         raise FileProblem(
             f"{shown}: cohorts continue release {same[-1].release} of the account, and this is not its table; restore "
