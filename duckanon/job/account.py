@@ -22,7 +22,7 @@ from duckanon._core.account.joint import JointCounts
 from duckanon._core.account.releases import Releases
 from duckanon._core.account.storage import HASH_SIZE, Account, AccountError, is_missing
 from duckanon._core.common import progress
-from duckanon._core.common.amounts import counted, were
+from duckanon._core.common.amounts import counted
 from duckanon._core.common.arrays import Ints
 from duckanon._core.common.release_record import AccountEntry
 from duckanon.job import account_entries, account_witnesses, keys, readback, warehouse
@@ -251,7 +251,7 @@ class _Counted:
     @property
     def words(self) -> str:
         """What was counted."""
-        without = f", without {self.lost} that {were(self.lost)} lost" if self.lost else ""
+        without = f", without {self.lost} that {'was' if self.lost == 1 else 'were'} lost" if self.lost else ""
         return f"Over all releases of the account ({self.releases}{without}),"
 
     @property

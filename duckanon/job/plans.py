@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from duckanon._bridge import sql
-from duckanon._core.common.amounts import counted, were
+from duckanon._core.common.amounts import counted
 from duckanon._core.common.release_record import PlanEntry
 from duckanon._core.privacy.narrowing import COARSER_TOO, refusal
 from duckanon.job import methods
@@ -44,8 +44,8 @@ class Planned:
         ]
         if self.small_classes:
             strange.append(
-                f"{counted(self.small_classes, 'class', 'classes')} of the plan with fewer than {k} people, or too few "
-                f"values of a sensitive column, {were(self.small_classes)} suppressed."
+                f"{counted(self.small_classes, 'class of the plan has', 'classes of the plan have')} fewer than {k} "
+                "people, or too few values of a sensitive column: their rows were suppressed."
             )
         return strange
 

@@ -115,6 +115,12 @@ def year(folder: Path, database: duckdb.DuckDBPyConnection, monkeypatch: pytest.
     return Year(folder, database)
 
 
+def remove_release(prefix: str = "") -> None:
+    """Take away the record and what it is of: a file without its record is not replaced."""
+    for name in ("stays.parquet", "wards.csv", "stays.parquet.record.json"):
+        Path(f"{prefix}{name}").unlink(missing_ok=True)
+
+
 def delete(year: Year) -> None:
     Path("account.sqlite").unlink()
 
@@ -146,7 +152,7 @@ def set_back_with_counter(year: Year) -> None:
 
 def set_back_without_record(year: Year) -> None:
     set_back(year)
-    Path("stays.parquet.record.json").unlink()
+    remove_release()
 
 
 def copy_of_another(year: Year) -> None:
@@ -190,12 +196,12 @@ def branch_off(year: Year) -> None:
     shutil.move("account.sqlite", "branch.sqlite")
     if len(year.backups) > 1:
         Path("branch.sqlite.counter").write_bytes(year.backups[-2]["account.sqlite.counter"])
-    Path("other_stays.parquet.record.json").unlink(missing_ok=True)
+    remove_release("other_")
     release("other.toml")
     shutil.move("branch.sqlite", "account.sqlite")
     Path("account.sqlite.counter").write_bytes(year.backups[-1]["account.sqlite.counter"])
-    for path in ("stays.parquet.record.json", "branch.sqlite.counter"):
-        Path(path).unlink(missing_ok=True)
+    remove_release()
+    Path("branch.sqlite.counter").unlink()
 
 
 def release_without_account(year: Year) -> None:
@@ -314,7 +320,7 @@ def test_a_report_is_enough_to_know(year: Year) -> None:
         year.people(month)
         year.release()
     set_back_with_counter(year)
-    Path("stays.parquet.record.json").unlink()
+    remove_release()
     refused(year, r"the account lacks the last of 2 releases that the report report\.html knows")
 
 

@@ -145,7 +145,8 @@ def test_a_plan_is_used_again_and_new_small_classes_are_left_out(
     assert words["max_suppressed_fraction"].startswith("1 person was suppressed (")
     assert [warning.split(";")[0] for warning in run["warnings"]] == [
         "the plan does not know 1 value of sex",
-        "1 class of the plan with fewer than 10 people, or too few values of a sensitive column, was suppressed.",
+        "1 class of the plan has fewer than 10 people, or too few values of a sensitive column: their rows were "
+        "suppressed.",
     ]
     with pytest.raises(PolicyError, match=r"the plan must have the policy's quasi-identifiers"):
         release(
