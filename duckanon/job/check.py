@@ -56,6 +56,8 @@ def check_policy(policy: str | Path, with_data: bool = True) -> list[str]:
     for name, table in file.policy.tables.items():
         promised = ", ".join(counted_promises(table))
         lines.append(f"{name}: {table.method.name} to {target_name(table.target)}; promises {promised}")
+        if file.policy.memory and (needs := backends.missing_package(table)):
+            lines[-1] += f"; {needs}"
     return lines + _absent_keys(file)
 
 

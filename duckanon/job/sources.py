@@ -167,7 +167,7 @@ def hash_of(files: Sequence[Path]) -> str:
 
 def hash_of_release(con: sql.Connection, written: Path | str) -> str:
     """Return the hash of a release: of a file's bytes, of a server's rows."""
-    return warehouse.fingerprint(con, written) if isinstance(written, str) else hash_of([written])
+    return warehouse.digest(con, written) if isinstance(written, str) else hash_of([written])
 
 
 def open_source(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from duckanon._bridge import sql
+from duckanon._core.common.amounts import counted
 from duckanon._core.common.release_record import ChangesEntry, OutputEntry, Record, TableEntry
 from duckanon.job import aggregates, backends, methods, plans, promises, readback, record, refusals, sources
 from duckanon.job.errors import FileProblem
@@ -66,9 +67,12 @@ def compare_with_last(
         return True
     made.entry["changes"] = change
     asked, measured = made.table.promises.max_small_changes, change["small_changes"]
+    by_few = f"from the previous release by fewer than {made.table.promises.k} {change['counted']}"
     words = (
-        f"{measured} classes differ from the previous release by fewer than {made.table.promises.k} "
-        f"{change['counted']}: an attacker who knows who came or left in between learns more than their class."
+        f"{counted(measured, 'class differs', 'classes differ')} {by_few}: an attacker who knows who came or left in "
+        "between learns more than their class."
+        if measured
+        else f"No class differs {by_few}."
     )
     if asked is not None:
         helpful = "publishing less often, so that more people come and go at once, or a larger max_small_changes"
