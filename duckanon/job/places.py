@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from duckanon._bridge import sql
 from duckanon._core.common import outbox
@@ -19,7 +19,7 @@ from duckanon._core.common.release_record import Record
 from duckanon.job.errors import FileProblem
 from duckanon.job.policy import Target, is_server
 from duckanon.job.policy_file import PolicyFile
-from duckanon.job.record import read as read_record
+from duckanon.job.record import load as load_record
 from duckanon.job.sources import files_of, named_in
 
 _POLICY_OF_REPORT = re.compile(r"<dt>Policy</dt><dd>([^<]*)<")
@@ -223,7 +223,7 @@ def _outputs(found: Record | None) -> set[str | None]:
 
 def _record_at(path: Path) -> Record | None:
     try:
-        return read_record(path)
+        return cast(Record, load_record(path))  # also one of an older version
     except FileProblem:  # there is none, or something else, which was never protected
         return None
 
