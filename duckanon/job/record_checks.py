@@ -154,7 +154,12 @@ def unexplained_columns(table: TableEntry, names: Sequence[str]) -> list[str]:
         else:
             left = [other for other in left if other not in held]
     counts = (ROW_COUNT,) if method["parameters"].get("counts") else ()
-    made = {"boxes": ("box",), "protect_table": aggregates.ADDED, RELEASE_LINKED.name: counts}
+    made = {
+        "boxes": ("box",),
+        "microaggregate": ("box",),
+        "protect_table": aggregates.ADDED,
+        RELEASE_LINKED.name: counts,
+    }
     return [*missing, *(name for name in left if name not in made.get(method["name"], ()))]
 
 

@@ -89,7 +89,7 @@ def differing_numbers(page: str, record: Mapping[str, Any]) -> list[str]:
     """
     found = []
     whole = {**record, "tables": [_completed(table) for table in record["tables"]]}
-    for shown, pointer in re.findall(r'<data value="([^"]*)" data-path="([^"]*)">', page):
+    for shown, pointer, text in re.findall(r'<data value="([^"]*)" data-path="([^"]*)">([^<]*)<', page):
         path = [part.replace("~1", "/").replace("~0", "~") for part in unescape(pointer).split("/")[1:]]
         value: Any = whole
         try:
@@ -97,9 +97,10 @@ def differing_numbers(page: str, record: Mapping[str, Any]) -> list[str]:
                 value = value[int(part) if isinstance(value, list) else part]
         except (LookupError, TypeError, ValueError):
             value = None
-        numbers = {json.dumps(value), json.dumps(significant(value)) if isinstance(value, float) else ""}
+        values = [value, significant(value)] if isinstance(value, float) else [value]
+        forms = [(json.dumps(one), form(one)) for one in values for form in _FORMS.values()]
         is_left_out = value is None and path[2:3] in (["rows"], ["people"], ["suppressed"])
-        if unescape(shown) not in numbers and not is_left_out:
+        if (unescape(shown), unescape(text)) not in forms and not is_left_out:
             found.append("/".join(path))
     return found
 
