@@ -161,6 +161,11 @@ def add_evidence(commands: Any) -> None:
     parser.add_argument("policy", metavar="POLICY.toml", help="the policy of the release")
     parser.add_argument("--to", dest="target", metavar="EVIDENCE.zip", required=True, help="the file to write")
     parser.add_argument("--key", **_KEY)
+    parser.add_argument(
+        "--for-recipients",
+        action="store_true",
+        help="what may leave with the release: the record without what it says of the original, the report, the key",
+    )
     parser.set_defaults(runner=_run_evidence)
 
 
@@ -174,7 +179,7 @@ def _run_evidence(options: argparse.Namespace) -> int:
         keys = signing.trusted(options.key)
         con = connection()
         try:
-            names = evidence(con, options.policy, options.target, keys)
+            names = evidence(con, options.policy, options.target, keys, is_for_recipients=options.for_recipients)
         finally:
             con.close()
         print(f"{options.target}: {', '.join(names)}")

@@ -35,10 +35,26 @@ and by labels that are no values. Nothing in verify.txt differs: otherwise no ev
 """
 
 
-def evidence(con: sql.Connection, policy: str | Path, target: str | Path, trusted: Sequence[str] = ()) -> list[str]:
+_README_FOR_RECIPIENTS = """\
+The record of a release by duckanon, without what it says of the original. With the released files beside it:
+duckanon verify RELEASE --record record.json --key KEY.pub
+The public key in here proves nothing by itself: get it from whoever made the release, by another way.
+"""
+_FOR_RECIPIENTS = ("record.json", "report.html", "public_key.pem")
+
+
+def evidence(
+    con: sql.Connection,
+    policy: str | Path,
+    target: str | Path,
+    trusted: Sequence[str] = (),
+    *,
+    is_for_recipients: bool = False,
+) -> list[str]:
     """Write the evidence of a policy's last release to a zip file, and return the names of what is in it.
 
-    `trusted` are the public keys of which one must have signed the record.
+    `trusted` are the public keys of which one must have signed the record. Recipients get less than auditors: the
+    record without what it says of the original, the report and the public key.
     """
     file, target = policy_file.read(policy), Path(target)
     where = places(file)
@@ -49,6 +65,10 @@ def evidence(con: sql.Connection, policy: str | Path, target: str | Path, truste
         raise FileProblem(f"{file.path}: the policy was changed after the release; release it again, then collect.")
     _compare_with_policy(file, where, run)
     parts = dict(_parts(con, file, where, run, trusted))
+    if is_for_recipients:
+        parts = {name: parts[name] for name in _FOR_RECIPIENTS if name in parts}
+        parts["record.json"] = record.text(signing.copy_for_recipients(run)).encode()
+        parts["README.txt"] = _README_FOR_RECIPIENTS.encode()
     hashes = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in sorted(parts.items()))
     parts["sha256.txt"] = hashes.encode()
     written = io.BytesIO()
@@ -117,9 +137,9 @@ def _parts(
         yield "report.html", _bytes(where.report)
     versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
     yield "versions.json", _json({"python": platform.python_version(), **versions})
+    yield "verify.txt", _verified(con, where, run, trusted).encode()
     if signature := run.get("signature"):
         yield "public_key.pem", signing.public_pem(signature["public_key"]).encode()
-    yield "verify.txt", _verified(con, where, run, trusted).encode()
     found = {
         f"{name}.{column}" + (f".{number}" if number > 1 else ""): _hierarchy(con, file.place(path))
         for name, table in file.policy.tables.items()

@@ -11,8 +11,9 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from duckanon._core.common.release_record import Record, SignatureEntry
@@ -25,14 +26,15 @@ Outcome: TypeAlias = Literal["confirmed", "differs", "unknown"]
 
 _PURPOSE = b"record of a release by duckanon\n"
 """Before the signed bytes: no other text that the same key signs can be taken for a record."""
-_OF_ORIGINAL = ("rows", "people", "sha256", "suppressed")
+_OF_ORIGINAL = ("rows", "people", "sha256", "suppressed", "memory")
+"""Parts of a table's entry that only those who have the original may see; memory is estimated by its rows."""
 _PUBLIC = re.compile(r"-----BEGIN PUBLIC KEY-----[^-]+-----END PUBLIC KEY-----")
 
 
 def make_keys(path: Path) -> str:
     """Write a new key, which only its owner may read, and its public key beside it; return the public key's name."""
-    key, public = _library().Ed25519PrivateKey.generate(), path.with_name(f"{path.name}.pub")
-    serialization = _serialization()
+    library, public = _library(), path.with_name(f"{path.name}.pub")
+    key, serialization = library.ed25519.Ed25519PrivateKey.generate(), library.serialization
     form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
     if public.exists():  # of a key that is elsewhere
         raise FileProblem(f"{public}: there is a file already; name another key, or remove it.")
@@ -54,12 +56,12 @@ def read_key(path: Path) -> Ed25519PrivateKey:
     """Read a key that signs; errors tell nothing of it."""
     library = _library()
     try:
-        key = _serialization().load_pem_private_key(path.read_bytes(), None)
+        key = library.serialization.load_pem_private_key(path.read_bytes(), None)
     except OSError as error:
         raise FileProblem(f"{path}: the key that signs cannot be read ({error.strerror}).") from None
-    except (ValueError, TypeError, _unsupported()):
+    except (ValueError, TypeError, library.exceptions.UnsupportedAlgorithm):
         key = None
-    if not isinstance(key, library.Ed25519PrivateKey):
+    if not isinstance(key, library.ed25519.Ed25519PrivateKey):
         raise FileProblem(f"{path}: it is no private key of Ed25519; `duckanon keys` makes one.")
     return cast("Ed25519PrivateKey", key)
 
@@ -71,9 +73,10 @@ def warnings(path: Path) -> list[str]:
     return ["the key that signs may be read or written by others; let nobody but its user do so (chmod 600)."]
 
 
-def trusted(paths: Iterable[str | Path]) -> list[str]:
+def trusted(paths: Sequence[str | Path]) -> list[str]:
     """Return the public keys of files, each of which may have several, one below the other."""
-    found = []
+    found: list[str] = []
+    library: Any = _library() if paths else None
     for path in paths:
         try:
             text = Path(path).read_text(encoding="utf-8")
@@ -82,10 +85,10 @@ def trusted(paths: Iterable[str | Path]) -> list[str]:
             raise FileProblem(f"{path}: the public key cannot be read ({why}).") from None
         blocks = _PUBLIC.findall(text)
         try:
-            keys = [_serialization().load_pem_public_key(block.encode()) for block in blocks]
-        except (ValueError, _unsupported()):
+            keys = [library.serialization.load_pem_public_key(block.encode()) for block in blocks]
+        except (ValueError, library.exceptions.UnsupportedAlgorithm):
             keys = []
-        if not keys or not all(isinstance(key, _library().Ed25519PublicKey) for key in keys):
+        if not keys or not all(isinstance(key, library.ed25519.Ed25519PublicKey) for key in keys):
             raise FileProblem(f"{path}: it has no public key of Ed25519, or others beside it; name the file in .pub.")
         found += [name_of(key.public_bytes_raw()) for key in keys]
     return found
@@ -98,8 +101,9 @@ def name_of(raw: bytes) -> str:
 
 def public_pem(name: str) -> str:
     """Write a public key as the file that `trusted` reads."""
-    serialization = _serialization()
-    key = _library().Ed25519PublicKey.from_public_bytes(base64.b64decode(name))
+    library = _library()
+    serialization, key_type = library.serialization, library.ed25519.Ed25519PublicKey
+    key = key_type.from_public_bytes(base64.b64decode(name))
     form = (serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
     return cast(bytes, key.public_bytes(*form)).decode()
 
@@ -139,11 +143,17 @@ def check(record: Record, trusted_keys: Sequence[str]) -> Iterator[tuple[Outcome
         if trusted_keys:
             yield "differs", "the record is not signed"
         return
-    is_copy = not any(name in table for table in record["tables"] for name in _OF_ORIGINAL)
+    is_copy = record == copy_for_recipients(record)
     who = f"the key {shown(found['public_key'])}"
     if trusted_keys and found["public_key"] not in trusted_keys:
         yield "differs", f"the record is signed by {who}, which is none of those that were given"
-    elif not _is_signed(record, found["public_key"], found["copy"] if is_copy else found.get("record", "")):
+        return
+    try:
+        _library()
+    except FileProblem as error:
+        yield "unknown", f"the record is signed by {who}, which was not looked at: {str(error).rstrip('.')}"
+        return
+    if not _is_signed(record, found["public_key"], found["copy"] if is_copy else found.get("record", "")):
         yield "differs", f"the record was changed after it was signed by {who}, or by another"
     elif trusted_keys:
         yield "confirmed", f"the record is signed by {who}, and unchanged"
@@ -152,12 +162,11 @@ def check(record: Record, trusted_keys: Sequence[str]) -> Iterator[tuple[Outcome
 
 
 def _is_signed(record: Record, name: str, signature: str) -> bool:
-    from cryptography.exceptions import InvalidSignature
-
+    library = _library()
     try:
-        key = _library().Ed25519PublicKey.from_public_bytes(base64.b64decode(name, validate=True))
+        key = library.ed25519.Ed25519PublicKey.from_public_bytes(base64.b64decode(name, validate=True))
         key.verify(base64.b64decode(signature, validate=True), signed_bytes(record))
-    except (ValueError, InvalidSignature):
+    except (ValueError, library.exceptions.InvalidSignature):
         return False
     return True
 
@@ -167,21 +176,11 @@ def _raw(key: Ed25519PrivateKey) -> bytes:
 
 
 def _library() -> Any:
+    """Return the modules of cryptography, which only signatures need."""
     try:
+        from cryptography import exceptions
+        from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
         raise FileProblem("signatures need the package cryptography: pip install 'duckanon[sign]'.") from None
-    return ed25519
-
-
-def _serialization() -> Any:
-    _library()
-    from cryptography.hazmat.primitives import serialization
-
-    return serialization
-
-
-def _unsupported() -> type[Exception]:
-    from cryptography.exceptions import UnsupportedAlgorithm
-
-    return UnsupportedAlgorithm
+    return SimpleNamespace(exceptions=exceptions, serialization=serialization, ed25519=ed25519)

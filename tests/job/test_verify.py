@@ -11,6 +11,7 @@ import pytest
 
 import duckanon
 from duckanon.cli.main import main
+from duckanon.job import PolicyError
 from duckanon.job.readback import Shape
 from tests.job.conftest import POLICY
 
@@ -138,6 +139,27 @@ def test_a_record_without_the_original_will_do(folder: Path, capsys: pytest.Capt
     code, found = verified(capsys, file.rename(folder / "received.parquet"), "--record", folder / "given.json")
     assert code == 0
     assert found["k"] == found["sha256"] == "confirmed"
+
+
+def test_a_column_box_of_the_method_is_not_the_dropped_one(
+    folder: Path, database: duckdb.DuckDBPyConnection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database.execute("COPY (SELECT *, 'x' || id AS box FROM 'people.parquet') TO 'clash.parquet'")
+    policy = WITHOUT_PERSON.replace("people.parquet", "clash.parquet").replace("[method]", 'box = "drop"\n\n[method]')
+    file = released(folder, policy.replace('"suppress_cells"', '"boxes"\nby = ["sex"]'), "release.csv")
+    assert duckdb.sql(f"SELECT count(*) FROM '{file}' WHERE box::VARCHAR LIKE 'x%'").fetchall() == [(0,)]
+    code, found = verified(capsys, file)
+    assert (code, found["columns"]) == (0, "confirmed")
+
+
+def test_the_ends_of_intervals_clash_in_any_case(folder: Path, database: duckdb.DuckDBPyConnection) -> None:
+    database.execute("COPY (SELECT * RENAME (age AS Age), 7 AS age_lo FROM 'people.parquet') TO 'clash.parquet'")
+    policy = WITHOUT_PERSON.replace("people.parquet", "clash.parquet").replace("age =", "Age =")
+    policy = policy.replace("[method]", 'age_lo = "free"\n\n[method]')
+    policy = policy.replace('"suppress_cells"', '"boxes"\nby = ["sex"]\nnarrowing = ["age_lo", "diagnosis"]')
+    with pytest.raises(PolicyError, match="needs the name age_lo, which is taken; rename that column"):
+        released(folder, policy, "release.csv")
+    assert released(folder, policy, "release.parquet").exists()  # where an interval is one column
 
 
 def test_what_cannot_be_verified_is_a_sentence(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
