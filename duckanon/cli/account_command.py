@@ -21,11 +21,29 @@ def add_to(commands: Any) -> None:
     forget = steps.add_parser(
         "forget",
         help="make a person unrecognizable",
-        description="Replace the keyed hash of a person by random bytes; the classes stay, since others share them.",
+        description="Replace the keyed hash of a person by random bytes; the classes stay, since others share them. "
+        "Refused while the person is in the source or in the last release: they would come back as somebody new.",
     )
-    for step in (show, check, forget):
+    adopt = steps.add_parser(
+        "adopt",
+        help="go on with an account that has lost releases",
+        description="Say which releases are known by the counter of the account, the record or the report, and are not "
+        "in the account, since it was deleted, emptied, or set back to an older copy, or is another one; with "
+        "--accept-loss, go on without them.",
+    )
+    adopt.add_argument(
+        "--accept-loss",
+        action="store_true",
+        help="go on: joint promises will never count what is lost, and the account and all further records say so",
+    )
+    for step in (show, check, forget, adopt):
         step.add_argument("policy", metavar="POLICY.toml", help="the policy that names the account and its key")
     forget.add_argument("person", metavar="PERSON", help="the person, as the source names them")
+    forget.add_argument(
+        "--never-again",
+        action="store_true",
+        help="forget them although they are in the last release of a policy, which is never used for them again",
+    )
     budget = steps.add_parser(
         "budget",
         help="show or set budgets of differential privacy",
@@ -37,7 +55,7 @@ def add_to(commands: Any) -> None:
     budget.add_argument("--consumer", metavar="NAME", help="the consumer whose budget is set")
     budget.add_argument("--epsilon", type=float, metavar="NUMBER", help="how much of epsilon all answers may spend")
     budget.add_argument("--delta", type=float, default=0.0, metavar="NUMBER", help="and of delta (default: 0)")
-    for step in (parser, show, check, forget, budget):
+    for step in (parser, show, check, forget, adopt, budget):
         step.exit_code = 2
     parser.set_defaults(runner=run)
 
@@ -55,6 +73,8 @@ def run(options: argparse.Namespace) -> int:
             lines = account_views.show(options.policy)
         elif options.step == "check":
             lines, is_kept = account_views.check(options.policy)
+        elif options.step == "adopt":
+            lines = account_views.adopt(options.policy, accepts_loss=options.accept_loss)
         elif options.step == "budget":
             if (options.dataset is None) != (options.epsilon is None) or (options.consumer and not options.dataset):
                 raise PolicyError("--dataset and --epsilon set a budget together; neither shows all budgets.")
@@ -62,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
                 budget_views.limit(options.account, options.dataset, options.consumer, options.epsilon, options.delta)
             lines = budget_views.show(options.account)
         else:
-            lines = account_views.forget(options.policy, options.person, connection)
+            lines = account_views.forget(options.policy, options.person, connection, returns=not options.never_again)
         print(visible_lines("\n".join(lines)))
         return 0 if is_kept else 1
 

@@ -140,15 +140,26 @@ def _listed(meaning: str, columns: list[Column]) -> list[str]:
 
 
 def _crowds(con: duckdb.DuckDBPyConnection, columns: list[str], person: str | None) -> list[str]:
-    """Say how many rows are unique in all quasi-identifiers together."""
-    smallest, unique, rows = con.execute(
-        "SELECT k, rows_under_2, \"rows\" FROM anon.k_anonymity('assessed', $1, person := $2)", [columns, person]
-    ).fetchall()[0]
-    unit = ("person" if person else "row") if smallest == 1 else ("people" if person else "rows")
+    """Say how many people are unique in all quasi-identifiers together; rows where no column says whose they are."""
+    query = "SELECT k, people, rows_under_2 FROM anon.k_anonymity($1, $2, person := $3)"
+    smallest, everybody, unique = con.execute(query, ["assessed", columns, person]).fetchall()[0]
+    one, several, within = ("person", "people", "for") if person else ("row", "rows", "in")
+    if person:  # of the rows in such classes some may be nobody's, and several one person's
+        query = (
+            "SELECT people_at_risk FROM anon.reidentification_risk($1, $2, threshold := 0.5, person := $3) "
+            "WHERE attacker = 'prosecutor'"
+        )
+        unique = con.execute(query, ["assessed", columns, person]).fetchall()[0][0] if everybody else 0
     text = (
-        f"The {len(columns)} quasi-identifiers together are unique in {unique:,} of {rows:,} rows "
-        f"({unique / max(rows, 1):.1%}); the smallest class has {smallest} {unit}."
+        f"The {len(columns)} quasi-identifiers together are unique {within} {unique:,} of {everybody:,} {several} "
+        f"({unique / max(everybody, 1):.1%}); the smallest class has {smallest} {one if smallest == 1 else several}."
     )
+    if person:
+        quoted = person.replace('"', '""')
+        ((nobody,),) = con.execute(f'SELECT count(*) FROM assessed WHERE "{quoted}" IS NULL').fetchall()
+        text += f" {nobody:,} {'row has' if nobody == 1 else 'rows have'} no {person} and count as nobody." * (
+            nobody > 0
+        )
     return [*textwrap.wrap(text, WIDTH), ""]
 
 
@@ -158,5 +169,5 @@ def _next_steps(file: str, table: str | None) -> list[str]:
     return [
         "Roles are suggestions from names, values and structure: correct them where you know better. Next, type",
         f"{draft}  # drafts a policy; review every role",
-        f"{release.ljust(len(draft))}  # writes the release and its report",
+        f"{release.ljust(len(draft))}  # writes the release and its record",
     ]

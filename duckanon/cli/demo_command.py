@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import hashlib
+import json
 import secrets
 import shutil
 import sys
@@ -16,6 +18,8 @@ FILES = Path(__file__).parent / "demo"
 """The population and the policy, as the package carries them."""
 
 DATABASE, POLICY, KEY, REPORT = "clinic.duckdb", "policy.toml", "key", "report.html"
+MADE = ".duckanon-demo.json"
+"""The hashes of the files that a demo made, which the next one replaces if they are the same."""
 FEWEST = 500
 """People, below which no release of five columns is worth looking at."""
 
@@ -51,19 +55,39 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make the folder, or take that of an earlier demo; a file of the same name that somebody made is left alone."""
-    database, policy = folder / DATABASE, folder / POLICY
-    is_ours = policy.exists() and policy.read_bytes() == (FILES / POLICY).read_bytes()
-    if not is_ours and (database.exists() or policy.exists()):
-        raise ValueError(
-            f"duckanon demo: {folder} has a {DATABASE} or {POLICY} of its own; name another folder (--to)."
-        )
+    """Make the folder, or take that of an earlier demo: what somebody made or changed is left alone."""
+    hashes = _read_hashes(folder / MADE)
+    for name in (DATABASE, POLICY, KEY, MADE):
+        path = folder / name
+        if path.exists() and (hashes is None or (name != MADE and _hash(path) != hashes.get(name))):
+            raise ValueError(
+                f"duckanon demo: {folder} has a {name} that is not as a demo left it; name another folder (--to)."
+            )
     folder.mkdir(parents=True, exist_ok=True)
-    database.unlink(missing_ok=True)
-    shutil.copyfile(FILES / POLICY, policy)
+    (folder / DATABASE).unlink(missing_ok=True)
+    shutil.copyfile(FILES / POLICY, folder / POLICY)
     key = folder / KEY
     key.touch(mode=0o600)
     key.write_text(secrets.token_urlsafe(32), encoding="utf-8")
+
+
+def _read_hashes(made: Path) -> dict[str, str] | None:
+    """Return the hashes of the files that a demo left, by their names; None where it left none."""
+    try:
+        found = json.loads(made.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _hash(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _write_hashes(folder: Path) -> None:
+    """Write down the files as they are, so that the next demo can tell them from what somebody made."""
+    hashes = {name: _hash(folder / name) for name in (DATABASE, POLICY, KEY)}
+    (folder / MADE).write_text(json.dumps(hashes), encoding="utf-8")
 
 
 def shown(folder: Path, people: int, write: Callable[[str], None]) -> int:
@@ -82,6 +106,7 @@ def shown(folder: Path, people: int, write: Callable[[str], None]) -> int:
         write(assess_command.assessment(con, str(folder / DATABASE), "visits", None, is_last=False) + "\n")
     finally:
         con.close()
+    _write_hashes(folder)
     from duckanon import job
 
     write(f"3. The release by the policy {folder / POLICY} (duckanon release)\n\n")

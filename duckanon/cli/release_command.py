@@ -177,6 +177,8 @@ def visible_lines(text: str) -> str:
 
 def summary(record: Record) -> str:
     """Say what was released, for a terminal."""
+    from duckanon._core.common import quantities
+
     lines = []
     for table in record["tables"]:
         output, memory = table["output"], table.get("memory")
@@ -184,6 +186,8 @@ def summary(record: Record) -> str:
         if memory and memory["by_parts"]:
             parts = f"{memory['parts']} partition{'s' * (memory['parts'] != 1)}"
             lines.append(f"  processed in {parts}, within {memory['given']}\n")
+        for name, value, meaning in quantities.parameters_apart(table):
+            lines.append(f"  {table['method']['name']} with {name} = {value}: {meaning}\n")
         lines += [
             f"  {'kept' if promise['passed'] else 'BROKEN'}: {promise['words']}\n" for promise in table["promises"]
         ]

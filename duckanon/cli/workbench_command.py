@@ -38,9 +38,7 @@ def run(options: argparse.Namespace) -> int:
         print(f"duckanon: {text}", file=sys.stderr, flush=True)
 
     def work() -> int:
-        policy = server.policy_of(options.source, options.table, say)
-        is_policy = options.source.endswith(".toml")
-        table = options.table if is_policy else None
+        policy, table = server.policy_of(options.source, options.table, say)
         server.serve(policy, table, port=options.port, open_browser=not options.no_open, say=say)
         return 0
 

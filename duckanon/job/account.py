@@ -16,24 +16,24 @@ from pathlib import Path
 import numpy as np
 
 from duckanon._bridge import sql
-from duckanon._core.account.entries import Entry, hashed, joined, places
+from duckanon._core.account.entries import Entry, Listed, hashed, joined, places
 from duckanon._core.account.groups import ABSENT
 from duckanon._core.account.joint import JointCounts
 from duckanon._core.account.releases import Releases
-from duckanon._core.account.storage import HASH_SIZE, Account, AccountError
+from duckanon._core.account.storage import HASH_SIZE, Account, AccountError, is_missing
 from duckanon._core.common import progress
+from duckanon._core.common.amounts import counted, were
 from duckanon._core.common.arrays import Ints
 from duckanon._core.common.release_record import AccountEntry
-from duckanon.job import account_entries, keys, readback, warehouse
+from duckanon.job import account_entries, account_witnesses, keys, readback, warehouse
 from duckanon.job.account_entries import CodedTable
 from duckanon.job.errors import FileProblem
 from duckanon.job.keys import Secret
+from duckanon.job.places import Places
 from duckanon.job.policy import Table, is_server
 from duckanon.job.policy_file import PolicyFile
 from duckanon.job.promises import Promise
 from duckanon.job.table_result import TableResult
-
-_HELP = "cohorts, coarser quasi-identifiers, publishing less often, or a smaller promise"
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,11 @@ class JobAccount:
         self._key = key
         self._latest = self.releases.latest()
 
+    def of_table(self, name: str) -> list[Listed]:
+        """Return the earlier releases of a table of this policy."""
+        listed = self.releases.listed()
+        return [one for one in listed if account_witnesses.is_of_table(self._file, name, one, listed)]
+
     def has(self, mark: str) -> bool:
         """Tell whether a run that was killed had entered its release."""
         with problems():
@@ -79,16 +84,19 @@ class JobAccount:
             counts = last[0][1] if last else JointCounts.of_nobody(0)
             for one in made.values():
                 self._refuse_unknown_values(one.table, counts)
-            count = len(self.releases.listed()) + len(self.entries)
+            listed, lost = self.releases.listed(), sum(lost for _, lost, _ in self.releases.adoptions())
+        count = (listed[-1].release if listed else 0) + bool(self.entries)
         for one in made.values():
-            one.promises += list(_promised(one, counts, count))
+            one.promises += list(_promised(one, counts, _Counted(count, len(self.entries), lost)))
         assert self._file.policy.account is not None
-        return {
+        told: AccountEntry = {
             "path": Path(self._file.policy.account.path).name,
+            "id": self.account.identity or "",
             "releases": count,
             "people": int(counts.is_seen.sum()),
             "joint_k": counts.k,
         }
+        return {**told, "lost": lost} if lost else told
 
     def commit(self, mark: str) -> None:
         """Enter what was counted."""
@@ -117,6 +125,7 @@ class JobAccount:
             counts=counts,
             sets=read.sets_of_values() if is_pseudonym or self._has_cohorts_of_tables else {},
             labels=read.labels,
+            folder=account_witnesses.folder_of(self._file),
         )
 
     @property
@@ -185,8 +194,11 @@ def _with_state(entry: Entry, state: CohortState, owners: Ints) -> Entry:
 
 
 @contextmanager
-def opened(file: PolicyFile, key: Secret | None, *, dry_run: bool) -> Iterator[JobAccount | None]:
-    """Open the account of a policy, if it has one; a dry run makes no file."""
+def opened(file: PolicyFile, where: Places, key: Secret | None, *, dry_run: bool) -> Iterator[JobAccount | None]:
+    """Open the account of a policy, if it has one; a dry run makes no file.
+
+    An account that lacks releases is refused before it is changed.
+    """
     if file.policy.account is None:
         yield None
         return
@@ -194,11 +206,14 @@ def opened(file: PolicyFile, key: Secret | None, *, dry_run: bool) -> Iterator[J
     secret = keys.read_of_account(file)
     assert secret is not None
     with ExitStack() as stack:
-        if dry_run and not path.exists():
-            path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / path.name
         with problems():
+            if is_missing(path):
+                account_witnesses.refuse_lacking(file, where, None, None)
+                if dry_run:
+                    path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / path.name
             account = stack.enter_context(Account(path, secret.reveal(), create=True))
             found = JobAccount(account, file, key)
+            account_witnesses.refuse_lacking(file, where, found.releases, account.identity)
         yield found
 
 
@@ -211,28 +226,50 @@ def problems() -> Iterator[None]:
         raise FileProblem(str(error)) from None
 
 
-def _promised(made: TableResult, counts: JointCounts, releases: int) -> Iterator[Promise]:
-    promises = made.table.promises
+@dataclass(frozen=True)
+class _Counted:
+    """The releases that were counted, the tables of the last one, and the releases that were lost before."""
+
+    releases: int
+    tables: int
+    lost: int
+
+    @property
+    def words(self) -> str:
+        """What was counted."""
+        without = f", without {self.lost} that {were(self.lost)} lost" if self.lost else ""
+        return f"Over all releases of the account ({self.releases}{without}),"
+
+    @property
+    def help(self) -> str:
+        """What may help where too little is left."""
+        several = "fewer tables of the same people, " if self.tables > 1 else ""
+        seldom = "publishing less often, " if self.releases > 1 else ""
+        return f"cohorts, coarser quasi-identifiers, {several}{seldom}or a smaller promise"
+
+
+def _promised(made: TableResult, counts: JointCounts, all_releases: _Counted) -> Iterator[Promise]:
+    promises, over, helpful = made.table.promises, all_releases.words, all_releases.help
     if promises.joint_k is not None:
         measured = counts.k or 0
         words = (
-            f"Over all releases of the account ({releases}), at least {measured} people share every list of classes."
+            f"{over} at least {measured} people share every list of classes."
             if measured >= promises.joint_k
-            else f"Over all releases of the account ({releases}), the rarest list of classes is that of {measured} "
-            f"{'person' if measured == 1 else 'people'}; {promises.joint_k} were promised."
+            else f"{over} the rarest list of classes is that of "
+            f"{counted(measured, 'person', 'people')}; {promises.joint_k} were promised."
         )
-        yield Promise("joint_k", promises.joint_k, measured, measured >= promises.joint_k, words, _HELP)
+        yield Promise("joint_k", promises.joint_k, measured, measured >= promises.joint_k, words, helpful)
     for column in made.table.named("sensitive") if promises.joint_l is not None else ():
         asked, left = promises.joint_l or 0, counts.values_left(column.lower()) or 0
         remain = f"1 value of {column} remains" if left == 1 else f"{left} values of {column} remain"
-        words = f"Over all releases of the account ({releases}), at least {remain} for everybody."
-        yield Promise(f"joint_l of {column}", asked, left, left >= asked, words, _HELP)
+        words = f"{over} at least {remain} for everybody."
+        yield Promise(f"joint_l of {column}", asked, left, left >= asked, words, helpful)
     for column in made.table.named("sensitive") if promises.joint_t is not None else ():
         found = counts.distance(column.lower())
         distance = 1.0 if found is None else found  # nobody has a value: nothing is known to be near
         words = (
-            f"Over all releases of the account ({releases}), the values of {column} that remain for anybody are "
-            f"distributed as in the whole, up to a distance of {distance:.3g}."
+            f"{over} the values of {column} that remain for anybody are distributed as in the whole, up to a distance "
+            f"of {distance:.3g}."
         )
         passed = distance <= (promises.joint_t or 0)
-        yield Promise(f"joint_t of {column}", promises.joint_t or 0, distance, passed, words, _HELP)
+        yield Promise(f"joint_t of {column}", promises.joint_t or 0, distance, passed, words, helpful)

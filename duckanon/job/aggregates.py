@@ -21,12 +21,6 @@ from duckanon.job.promises import Promise, Tables
 _TOTAL = sql.literal(TOTAL)
 ADDED = ("people", "value", "max_deviation", "published", "interval_checked")
 _CATALOG = "previous_cells"
-_OF_RECORDS = (
-    *("linked_k", "l", "t", "joint_k", "joint_l", "joint_t", "prediction", "max_small_changes"),
-    *("max_correlation_difference", "max_detectability_auc", "max_marginal_difference"),
-)
-"""Promises that count records or their classes."""
-
 _ROUNDING = 1e-6
 
 Fault = tuple[tuple[str, ...], str]
@@ -61,12 +55,9 @@ def check_roles(table: Table) -> Iterator[Fault]:
 
 
 def check_promises(table: Table) -> Iterator[Fault]:
-    """Find promises that cells cannot keep."""
+    """Find promises that are missing."""
     if table.promises.k is None:
         yield (("promises",), "promises.k must say how many people every shown cell of protect_table has.")
-    for promise in _OF_RECORDS:
-        if getattr(table.promises, promise) not in (None, False):
-            yield (("promises", promise), f"promises.{promise} is for records; an aggregate table has cells.")
 
 
 def call(table: Table, tables: Tables, previous: str | None, key: Secret | None) -> str:
@@ -206,7 +197,11 @@ def promised(con: sql.Connection, table: Table, tables: Tables, given: Mapping[s
     if given.get("method") != "cell_key":  # whose margins have noise of their own, and add up to nothing
         original = {"original": tables.original, "measure": given.get("measure"), "person": table.person}
         found = open_cells(con, tables.counted, given, tables.trees, original)
-        words = f"A reader of the whole table can compute {found or 'no'} hidden cells, or know them too closely."
+        words = (
+            f"{found} hidden {'cell' if found == 1 else 'cells'} can be computed from the whole table, or too closely."
+            if found
+            else "No hidden cell can be computed from the whole table, nor be known too closely."
+        )
         yield Promise("open_cells", 0, found, found == 0, words, helpful)
     share, limit = hidden_value(con, tables.counted, given, tables.trees), given["max_suppressed_fraction"]
     words = f"{share:.4%} of the value of the inner cells is hidden (limit {limit:.4%})."

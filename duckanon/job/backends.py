@@ -232,9 +232,9 @@ def open_storage(con: sql.Connection, memory: str | None, folder: Path) -> Itera
     if memory is None:
         yield Storage("memory.main", folder, None, 0)
         return
-    from duckanon.large.memory import budget
+    from duckanon.large.memory import begun_with, budget, counting_what_is_kept
 
-    begun_with = resident()
+    used = begun_with()
     try:
         share = budget(memory).database
     except ValueError as error:
@@ -243,7 +243,8 @@ def open_storage(con: sql.Connection, memory: str | None, folder: Path) -> Itera
     con.execute(f"ATTACH {sql.literal(str(folder / 'job.duckdb'))} AS {_CATALOG}").fetchall()
     try:
         con.execute(f"SET memory_limit = '{share}B'").fetchall()
-        yield Storage(f"{_CATALOG}.main", folder, memory, begun_with)
+        with counting_what_is_kept():
+            yield Storage(f"{_CATALOG}.main", folder, memory, used)
     finally:
         with contextlib.suppress(duckdb.Error):  # an interrupted connection is closed soon
             con.execute(f"SET memory_limit = '{before}'").fetchall()

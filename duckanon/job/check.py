@@ -13,6 +13,7 @@ from duckanon.job.linked_consistency import uncounted
 from duckanon.job.places import originals, places, target_name
 from duckanon.job.policy import LEFT_OUT
 from duckanon.job.policy_file import PolicyFile
+from duckanon.job.promise_claims import counted_promises
 from duckanon.job.run import connection
 
 
@@ -43,10 +44,8 @@ def check_policy(policy: str | Path, with_data: bool = True) -> list[str]:
                     refused.append(narrowed)
             except duckdb.Error as error:
                 raise sources.unreadable(table.source, error) from None
-            values = table.promises.model_dump(exclude={"l_kind", "c"}, exclude_none=True)
-            shown = target_name(table.target)
-            promised = [promise for promise, value in values.items() if value is not False]
-            lines.append(f"{name}: {table.method.name} to {shown}; promises {', '.join(promised)}")
+            shown, promised = target_name(table.target), ", ".join(counted_promises(table))
+            lines.append(f"{name}: {table.method.name} to {shown}; promises {promised}")
         if refused:
             raise PolicyError("\n".join(map(str, refused)))
         return lines

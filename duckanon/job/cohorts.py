@@ -116,21 +116,14 @@ class Cohorts:
     def _was_in(self, count: int) -> Bools:
         """Return who was in a release of this table."""
         found = np.zeros(count, np.bool_)
-        for one in self._ledger.releases.listed():
-            if (one.policy, one.name) == (self._file.path.name, self._name):
-                found |= self._ledger.releases.classes(one.number, count)[0] != ABSENT
+        for one in self._ledger.of_table(self._name):
+            found |= self._ledger.releases.classes(one.number, count)[0] != ABSENT
         return found
 
     def _erased(self, con: sql.Connection, table: Table, known: Known) -> Ints:
         """Return the numbers of people who must not be in the release."""
-        path = self._file.policy.cohorts and self._file.policy.cohorts.erase
-        if not path:
-            return np.empty(0, np.int64)
-        try:
-            rows = con.execute(sources.files_query([self._file.place(path)])).fetchall()
-        except duckdb.Error as error:
-            raise FileProblem(f"{path}: the people to erase cannot be read ({sql.why(error)}).") from None
-        names = self._ledger.released_names(con, table, [str(row[0]) for row in rows])
+        people = erased_people(con, self._file)
+        names = self._ledger.released_names(con, table, people)
         return places(known.people, hashed(self._ledger.account, "person", names, progress.check))
 
     def _people(
@@ -180,6 +173,18 @@ class Cohorts:
             widths=widths,
             paths={column: paths for column, paths in counts.paths.items() if column in widths},
         )
+
+
+def erased_people(con: sql.Connection, file: PolicyFile) -> list[str]:
+    """Return the people who must not be in a release, as the source names them."""
+    path = file.policy.cohorts and file.policy.cohorts.erase
+    if not path:
+        return []
+    try:
+        rows = con.execute(sources.files_query([file.place(path)])).fetchall()
+    except duckdb.Error as error:
+        raise FileProblem(f"{path}: the people to erase cannot be read ({sql.why(error)}).") from None
+    return [str(row[0]) for row in rows]
 
 
 def cohorts_of(ledger: JobAccount | None, file: PolicyFile, name: str, previous: Path | None) -> Cohorts | None:

@@ -11,6 +11,7 @@ from duckanon.job.errors import PolicyError
 from duckanon.job.linked_consistency import linked_errors, linked_faults
 from duckanon.job.policy import FORMATS, LEFT_OUT, UNDECIDED, Table, format_of, is_database, is_server
 from duckanon.job.policy_file import PolicyFile
+from duckanon.job.promise_claims import claim_faults
 
 Fault = tuple[tuple[str, ...], str]
 """Where a table of a policy is wrong, and the sentence that says so."""
@@ -22,6 +23,7 @@ def check(file: PolicyFile) -> None:
     """Raise PolicyError where columns are not decided, or the parts of a policy contradict each other: all at once."""
     found: list[PolicyError] = _undecided(file)
     for table_name, table in file.policy.tables.items():
+        found += [file.wrong(table_name, *fault) for fault in claim_faults(file, table_name)]
         for check_one in (_check_source, _check_people, _check_roles, _check_promises, _check_names, linked_faults):
             found += [file.wrong(table_name, *fault) for fault in islice(check_one(table), 1)]
         if file.policy.plan_of(table_name) and table.method.name != "generalize":
@@ -83,7 +85,10 @@ def _check_target(table: Table) -> Iterator[Fault]:
     if is_server(target.path) and not target.table:
         yield (("target",), "target.table must say which table of the server is written.")
     if target.replace and not is_server(target.path):
-        yield (("target", "replace"), "target.replace is for tables of a server; a file is always replaced.")
+        yield (
+            ("target", "replace"),
+            "target.replace is for tables of a server; a file is replaced if it is a former release.",
+        )
     if target.no_formulas and format_of(target.path) != "csv":
         yield (("target", "no_formulas"), "target.no_formulas is for CSV files, which spreadsheets open.")
 
@@ -139,12 +144,6 @@ def _check_promises(table: Table) -> Iterator[Fault]:
         yield from aggregates.check_promises(table)
         return
     if not table.method.makes_classes:
-        for promise in ("k", "linked_k", "l", "t", "max_small_changes"):
-            if getattr(promises, promise) is not None:
-                yield (
-                    ("promises", promise),
-                    f"promises.{promise} cannot be counted for {method}, whose records are new; promise prediction.",
-                )
         if not promises.prediction:
             text = f"promises.prediction must be true for {method}: nothing else protects its rows."
             yield (("promises",), text)
@@ -153,26 +152,9 @@ def _check_promises(table: Table) -> Iterator[Fault]:
         yield (("method", "nulls"), 'method.nulls must be "value" where people are counted.')
     if promises.k is None:
         yield (("promises",), f"promises.k must say how many people every class of {method} has.")
-    for promise in ("l", "t"):
-        if getattr(promises, promise) is not None and not table.named("sensitive"):
-            yield (("promises", promise), f"promises.{promise} needs a column with the role sensitive.")
 
 
 def _check_account(file: PolicyFile, table: Table) -> Iterator[Fault]:
-    promises = table.promises
-    for promise in ("joint_k", "joint_l", "joint_t"):
-        if getattr(promises, promise) is None:
-            continue
-        if table.method.makes_cells:  # whose own check refuses it
-            continue
-        if not table.method.makes_classes:
-            text = f"promises.{promise} cannot be counted for {table.method.name}, whose records are new."
-            yield (("promises", promise), text)
-        if file.policy.account is None:
-            text = f"promises.{promise} counts the releases of an account; add [account] with path and key."
-            yield (("promises", promise), text)
-        if promise != "joint_k" and not table.named("sensitive"):
-            yield (("promises", promise), f"promises.{promise} needs a column with the role sensitive.")
     if file.policy.account is not None and table.method.makes_classes and not table.person:
         yield (("columns",), "columns must have a person: the account counts people.")
     if file.policy.cohorts is not None:

@@ -16,16 +16,20 @@ from typing import Any
 import duckdb
 
 from duckanon._bridge import sql
-from duckanon._core.common.release_record import Record
+from duckanon._core.common.release_record import Record, TableEntry
 from duckanon.job import methods, policy_file, record, signing, verification
 from duckanon.job.errors import Differs, FileProblem
 from duckanon.job.places import Places, places
 from duckanon.job.policy import Table
 from duckanon.job.policy_file import PolicyFile
+from duckanon.job.promise_claims import COUNTED, asked_promises
 from duckanon.job.record_checks import kind_of
 
 _PACKAGES = ("duckanon", "duckdb", "numpy", "pyarrow", "scikit-learn", "scipy")
 _PASSWORD = re.compile(r"(?<=://)[^/\s\"'@]*@")
+_NOT_ALWAYS = ("linked_k", "max_confidence", "max_small_changes", "known_events")
+"""Promises of tables together, or of a release that has a former one."""
+_RECORDED_AS = {"c": "recursive l", "known_events": None}  # which says how many events are known, not how many people
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # of a zip file: the same evidence is the same file
 
 _README = """\
@@ -92,13 +96,12 @@ def _compare_with_policy(file: PolicyFile, where: Places, run: Record) -> None:
         entry, path = entries[name], table.target.table if name in where.tables else where.targets[name].name
         given = json.loads(json.dumps(methods.parameters(table)))
         given.pop("max_suppressed_fraction", None)  # among the promises
-        asked = {kind_of(one): one["asked"] for one in entry["promises"]}
         wrong = [
             *(["target.path"] if entry["output"]["path"] != path else []),
             *(["columns"] if entry["columns"] != record.columns_of(table) else []),
             *(["method.name"] if entry["method"]["name"] != table.method.name else []),
             *(f"method.{part}" for part in given if entry["method"]["parameters"].get(part) != given[part]),
-            *(f"promises.{kind}" for kind, value in _asked(table) if asked.get(kind) != value),
+            *_differing_promises(table, entry),
         ]
         if wrong:
             raise Differs(f"{where.record}: the record says otherwise than the policy of {name}: {', '.join(wrong)}.")
@@ -106,22 +109,15 @@ def _compare_with_policy(file: PolicyFile, where: Places, run: Record) -> None:
         raise Differs(f"{where.record}: the record has no hash of the report, which the policy names.")
 
 
-def _asked(table: Table) -> Iterator[tuple[tuple[str, str], float]]:
-    """Yield the promises that are counted of every release by the policy, and what is asked."""
-    promises, is_linked = table.promises, table.is_linked
-    if not table.method.makes_cells:  # which has another limit where the policy has none
-        yield ("max_suppressed_fraction", ""), promises.max_suppressed_fraction
-    if promises.k is not None and not is_linked and table.method.makes_classes:
-        yield ("k", ""), promises.k
-    for column in table.named("sensitive"):
-        if promises.l is not None:
-            is_recursive = promises.l_kind == "recursive" and not is_linked
-            yield ("recursive l" if is_recursive else "l", column), promises.c if is_recursive else promises.l
-        if promises.t is not None:
-            yield ("t", column), promises.t
-    for name in ("joint_k", "max_correlation_difference", "max_marginal_difference", "max_detectability_auc"):
-        if (value := getattr(promises, name)) is not None and not is_linked:
-            yield (name, ""), value
+def _differing_promises(table: Table, entry: TableEntry) -> Iterator[str]:
+    """Yield the promises of a policy that a record does not have, or of another number."""
+    for name in asked_promises(table.promises):
+        counts = [one for one in entry["promises"] if kind_of(one)[0] in COUNTED[name].as_]
+        asked = [one["asked"] for one in counts if kind_of(one)[0] == _RECORDED_AS.get(name, name)]
+        is_default = name not in table.promises.model_fields_set  # aggregate tables have another
+        is_other = not is_default and any(number != getattr(table.promises, name) for number in asked)
+        if is_other or not (counts or name in _NOT_ALWAYS):
+            yield f"promises.{name}"
 
 
 def _parts(

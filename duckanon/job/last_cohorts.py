@@ -39,8 +39,7 @@ def last_release(
     con: sql.Connection, ledger: JobAccount, file: PolicyFile, name: str, previous: Path | None, applied: str
 ) -> Iterator[LastRelease | None]:
     """Find the last release of this policy's table, and refuse what is not that; None before the first."""
-    ours = (file.path.name, name)
-    same = [one for one in ledger.releases.listed() if (one.policy, one.name) == ours]
+    same = ledger.of_table(name)
     table = file.policy.tables[name]
     try:
         if not same:
@@ -65,7 +64,7 @@ def _in_file(
 ) -> LastRelease:
     if path is None or not path.exists() or sources.hash_of([path]) != listed.sha256:
         raise FileProblem(
-            f"{path}: cohorts continue release {listed.number} of the account, and this is not its file; put it "
+            f"{path}: cohorts continue release {listed.release} of the account, and this is not its file; put it "
             "back there, or name it with --previous."
         )
     target = table.target.model_copy(update={"path": str(path)})
@@ -90,7 +89,7 @@ def _on_server(
     listed = next((one for one in reversed(same) if one.sha256 == sha256), None)
     if listed is None:
         raise FileProblem(
-            f"{shown}: cohorts continue release {same[-1].number} of the account, and this is not its table; restore "
+            f"{shown}: cohorts continue release {same[-1].release} of the account, and this is not its table; restore "
             "it."
         )
     form = readback.shape(con, name, table, applied)
@@ -103,5 +102,5 @@ def _read(con: sql.Connection, ledger: JobAccount, table: Table, listed: Listed,
     owners = ledger.releases.owners(listed.number)
     values = account_entries.read_values(con, ledger.account, rows, table.named("sensitive"))
     if sql.one(con, f"SELECT count(*) FROM ({rows})")[0] != len(owners):
-        raise FileProblem(f"{shown}: release {listed.number} of the account was not made with cohorts.")
+        raise FileProblem(f"{shown}: release {listed.release} of the account was not made with cohorts.")
     return LastRelease(listed, rows, owners, values)

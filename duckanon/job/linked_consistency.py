@@ -38,14 +38,9 @@ def linked_faults(table: Table) -> Iterator[tuple[tuple[str, ...], str]]:
     for column in table.named("pseudonym"):
         text = "links rows in a way that known_events does not count; its role must be identifier or drop."
         yield (("columns", column), f"columns.{column}: a pseudonym beside the person's {text}")
-    if table.promises.linked_k is not None:
-        text = "promises.linked_k is not for release_linked; promise known_events, or give it under another table."
-        yield (("promises", "linked_k"), text)
     if table.promises.l is not None and (table.promises.l_kind != "distinct" or table.promises.l % 1):
         text = 'promises.l must be a whole number, and l_kind "distinct", for release_linked.'
         yield (("promises", "l"), text)
-    if table.promises.max_confidence is not None and not table.named("sensitive"):
-        yield (("promises", "max_confidence"), "promises.max_confidence needs a column with the role sensitive.")
     for column in class_columns(table):
         if column not in table.named("quasi_identifier"):
             yield (("method", "class"), f"method.class: {column} must have the role quasi_identifier.")
@@ -66,12 +61,7 @@ def linked_errors(file: PolicyFile) -> list[PolicyError]:
     joined = joined_tables(file)
     events = {name: table for name, table in joined.items() if table.is_linked}
     if not events:
-        return [
-            file.wrong(name, ("promises", promise), f"promises.{promise} is for tables that release_linked releases.")
-            for name, table in file.policy.tables.items()
-            for promise in ("known_events", "max_confidence")
-            if getattr(table.promises, promise) is not None
-        ]
+        return []
     return [
         *_disagreements(file, events),
         *_classes(file, joined, events),

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import fnmatch
 import glob
-import html
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from duckanon._bridge import sql
+from duckanon._core.account.counter import counter_path
 from duckanon._core.common import outbox
-from duckanon._core.common.release_record import Record
+from duckanon._core.common.own_files import Replaceable
 from duckanon.job.errors import FileProblem
+from duckanon.job.former_files import replaceable
 from duckanon.job.policy import Target, is_server
 from duckanon.job.policy_file import PolicyFile
-from duckanon.job.record import load as load_record
 from duckanon.job.sources import files_of, named_in
-
-_POLICY_OF_REPORT = re.compile(r"<dt>Policy</dt><dd>([^<]*)<")
 
 
 @dataclass(frozen=True)
@@ -91,6 +88,7 @@ def originals(file: PolicyFile, where: Places, previous: str | Path | None = Non
         read.append(file.place(file.policy.key.file))
     if account := file.policy.account:
         read += [file.place(path) for path in (account.path, account.key.file) if path]
+        read.append(counter_path(file.place(account.path)))
     if file.policy.cohorts and file.policy.cohorts.erase:
         read.append(file.place(file.policy.cohorts.erase))
     read += where.only_read
@@ -107,7 +105,7 @@ def originals(file: PolicyFile, where: Places, previous: str | Path | None = Non
         for path in where.written:
             if any(_is_found_by(path, name) for name in named if glob.has_magic(name)):
                 raise FileProblem(f"{path}: the job reads this file, now or in the next run; name another.")
-    found = Originals(where.written, read)
+    found = Originals(where.written, read, replaceable(where))
     there = [target for target in where.targets.values() if target.exists()]
     if previous and not (os.path.exists(previous) and any(os.path.samefile(previous, target) for target in there)):
         found.add([Path(previous)])
@@ -127,8 +125,9 @@ class Originals:
     no name that was read leads to the new one, and it has another size or time.
     """
 
-    def __init__(self, written: Iterable[Path], read: Iterable[Path] = ()) -> None:
+    def __init__(self, written: Iterable[Path], read: Iterable[Path] = (), former: Replaceable | None = None) -> None:
         self._written = list(written)
+        self._former = former
         self._read: set[str] = set()
         self._states: dict[tuple[int, int], list[tuple[Path, os.stat_result]]] = {}
         self.add(read)
@@ -147,9 +146,11 @@ class Originals:
                 )
 
     def refuse(self, path: Path) -> None:
-        """Refuse to write a file that was read."""
+        """Refuse to write a file that was read, and to replace one that is no former release."""
         if self._is_read(path):
             raise FileProblem(f"{path}: the job reads this file, and must not overwrite it; name another.")
+        if self._former:
+            self._former.refuse(path)
 
     def _is_read(self, path: Path) -> bool:
         if os.path.realpath(path) in self._read:
@@ -168,6 +169,8 @@ class Originals:
 
             def look() -> None:
                 self.add(so_far())
+                if self._former:
+                    self._former.look()
 
             yield look
             look()
@@ -187,53 +190,6 @@ def _leads_to(path: Path, state: os.stat_result) -> bool:
 
 def _number(state: os.stat_result) -> tuple[int, int]:
     return state.st_dev, state.st_ino
-
-
-def check_owner(file: PolicyFile, where: Places) -> list[str]:
-    """Return warnings where the release that is replaced is that of another policy, or has another record.
-
-    Two policies that share a record or a report would lose the other's: that is refused.
-    """
-    ours = {target.name for target in where.targets.values()} | {table.table for table in where.tables.values()}
-    found = _record_at(where.record)
-    theirs = _outputs(found)
-    policy = str((found.get("policy") or {}).get("path")) if found else ""
-    is_other = bool(theirs) and policy != file.path.name
-    lost = "which would be lost; name another, or remove it."
-    if is_other and not ours & theirs:
-        raise FileProblem(f"{where.record}: it is the record of another policy, {policy}, {lost}")
-    if where.report and not is_other and (other := _policy_of_report(where.report)) not in (None, file.path.name):
-        raise FileProblem(f"{where.report}: it is the report of another policy, {other}, {lost}")
-    warnings = [
-        f"{beside.name}: it is the record of the replaced release, not of the new one; remove it."
-        for target in where.targets.values()
-        if (beside := target.with_name(f"{target.name}.record.json")) != where.record
-        and target.name in _outputs(_record_at(beside))
-    ]
-    if is_other:
-        warnings.append(f"{where.record.name}: the release that is replaced was made by another policy, {policy}.")
-    return warnings
-
-
-def _outputs(found: Record | None) -> set[str | None]:
-    """Return the names of the files and tables that a record is about."""
-    tables = found["tables"] if found else []
-    return {(table.get("output") or {}).get("path") for table in tables if isinstance(table, dict)}
-
-
-def _record_at(path: Path) -> Record | None:
-    try:
-        return cast(Record, load_record(path))  # also one of an older version
-    except FileProblem:  # there is none, or something else, which was never protected
-        return None
-
-
-def _policy_of_report(path: Path) -> str | None:
-    try:
-        found = _POLICY_OF_REPORT.search(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError):
-        return None
-    return html.unescape(found[1]).strip() if found else None
 
 
 class Outbox(outbox.Outbox):

@@ -112,7 +112,7 @@ def applied(con: sql.Connection, original: str, keep: list[str]) -> str:
         from duckanon._render.queries import render
 
         return render(con.sql("FROM plan").to_arrow_table(), "duckdb", sql.name(original), keep=keep, types=types)
-    except (ModuleNotFoundError, ValueError):  # what cannot be rendered can be looked up, or is refused there
+    except (ImportError, ValueError):  # what cannot be rendered can be looked up, or is refused there
         return by_lookup
 
 

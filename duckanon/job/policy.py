@@ -123,7 +123,7 @@ class Target(Part):
 
     path: Annotated[str, Field(min_length=1)]  # a file, or the address of a server
     table: Annotated[str, Field(min_length=1)] | None = None  # the table of a DuckDB file or of a server
-    replace: bool = False  # whether a table of a server may be there already; a file always may
+    replace: bool = False  # whether a table of a server may be there already; a former release in a file may
     no_formulas: bool = False  # for CSV files: an apostrophe before texts that a spreadsheet would compute
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,6 +58,12 @@ class Shape:
         return ", ".join(f"{expression} AS {sql.name(name)}" for name, expression in shown)
 
 
+def in_order(table: Table, columns: Iterable[str]) -> list[str]:
+    """Order columns as a file has them: those of the policy in its order, then those that the method adds."""
+    there = list(columns)
+    return [*(column for column in table.columns if column in there), *(c for c in there if c not in table.columns)]
+
+
 def shape(con: sql.Connection, table_name: str, table: Table, released: str) -> Shape:
     """Say which columns the file has.
 
@@ -67,8 +73,7 @@ def shape(con: sql.Connection, table_name: str, table: Table, released: str) -> 
     kind = format_of(table.target.path)
     assert kind is not None
     types = sql.columns(con, released)
-    ordered = [*(column for column in table.columns if column in types), *(c for c in types if c not in table.columns)]
-    shown = {column: types[column] for column in ordered if column != methods.dropped_person(table)}
+    shown = {column: types[column] for column in in_order(table, types) if column != methods.dropped_person(table)}
     parts = {column: _parts(column, column_type, kind) for column, column_type in shown.items()}
     if table.target.no_formulas:
         texts = [column for column, column_type in shown.items() if not _NO_TEXT.match(column_type)]

@@ -29,9 +29,11 @@ from duckanon.job import (
 )
 from duckanon.job.cohorts import cohorts_of
 from duckanon.job.errors import Cancelled, PromiseBroken
+from duckanon.job.former_files import check_owner
 from duckanon.job.linked_consistency import uncounted
-from duckanon.job.places import Originals, Outbox, Places, check_owner, originals, places
+from duckanon.job.places import Originals, Outbox, Places, originals, places
 from duckanon.job.policy_file import changes_of
+from duckanon.job.promise_claims import refuse_uncounted
 from duckanon.job.promises import Tables
 from duckanon.job.table_result import TableResult, compare_with_last, last_release, release_table
 from duckanon.job.warehouse import Warehouse
@@ -175,7 +177,7 @@ def released(
     run["warnings"] += check_owner(file, where)
     with (
         Warehouse({} if dry_run else where.tables) as warehouse,
-        account.opened(file, key, dry_run=dry_run) as ledger,
+        account.opened(file, where, key, dry_run=dry_run) as ledger,
         _outbox(where, warehouse, ledger, read, dry_run) as outbox,
         backends.open_storage(con, file.policy.memory, outbox.spill) as place,
     ):
@@ -216,13 +218,17 @@ def released(
         if ledger:
             say("counting the releases of the account")
             run["account"] = ledger.count(con, made)
+        first_releases: list[str] = []
         for name, one in made.items():
-            compare_with_last(con, one, last_release(con, name, previous, warehouse, where), run, bool(previous))
+            last = last_release(con, name, previous, warehouse, where)
+            if not compare_with_last(con, one, last, run, bool(previous)):
+                first_releases.append(name)
             run["warnings"] += one.warnings
             one.entry["promises"] = [promise.entry() for promise in one.promises]
             run["tables"].append(one.entry)
         run["finished"] = record.now()
         _check(run, made, None if dry_run else where.refusal, outbox)
+        refuse_uncounted(file, {name: one.promises for name, one in made.items()}, first_releases)
         run["outcome"] = "dry run" if dry_run else "released"
         if where.report:
             say("measuring for the report")
@@ -240,6 +246,7 @@ def released(
             outbox.write(where.record, record.text(run))
             outbox.publish(_commit(where, warehouse, ledger), is_undone=not where.tables)
             if where.refusal:
+                read.refuse(where.refusal)
                 where.refusal.unlink(missing_ok=True)
     return run
 

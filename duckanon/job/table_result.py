@@ -49,11 +49,11 @@ def last_release(
 
 def compare_with_last(
     con: sql.Connection, made: TableResult, last: Path | str | None, run: Record, is_asked: bool
-) -> None:
-    """Record what the difference to the previous release reveals, if there is one."""
+) -> bool:
+    """Record what the difference to the previous release reveals, and tell whether there is such a release."""
     is_there = last is not None and (is_asked or isinstance(last, str) or last.exists())
     if not made.table.method.makes_classes or last is None or not is_there:
-        return
+        return False
     try:
         change = _compared(con, made.table, made.form, made.tables, last)
     except (duckdb.Error, OSError) as error:
@@ -63,7 +63,7 @@ def compare_with_last(
     if change is None:
         last_name = made.table.target.table if isinstance(last, str) else last.name
         run["warnings"].append(f"{last_name}: the previous release has other columns and cannot be compared.")
-        return
+        return True
     made.entry["changes"] = change
     asked, measured = made.table.promises.max_small_changes, change["small_changes"]
     words = (
@@ -75,6 +75,7 @@ def compare_with_last(
         made.promises.append(Promise("max_small_changes", asked, measured, measured <= asked, words, helpful))
     elif measured and "cohorts" not in made.entry:  # of which k people or more came and went, whatever is left of it
         run["warnings"].append(words)
+    return True
 
 
 def release_table(

@@ -50,15 +50,16 @@ def boxes(
     memory: str = "2GB",
     seed: int | None = None,
     temporary: Place | None = None,
+    replace: bool = False,
 ) -> pipeline.Released:
     """Write a table whose numbers and dates are intervals shared by at least k people, as `anon.boxes` makes them.
 
     Args:
-        source, target, memory, temporary: As for `workspace`.
+        source, target, memory, temporary, replace: As for `workspace`.
         seed: Makes the boxes of the same rows in the same order repeatable; the order of the released rows never is.
     """
     k, l, box, seconds = (given[name] for name in ("k", "l", "box", "seconds"))  # noqa: E741 - the papers' name
-    with opened("anon.boxes", given, source, target, memory, temporary) as (work, what):
+    with opened("anon.boxes", given, source, target, memory, temporary, replace) as (work, what):
         survey = numbers_of(work, what, k, seed)
         statistics_asked = boxed_table.read_statistics(given["statistics"], what.names)
         shape = arrow_reader(work.con.sql(f"SELECT {sql.names(what.columns)} FROM {SOURCE} LIMIT 0"), 1).read_all()

@@ -102,11 +102,17 @@ def options_of_parts(what: Checked, given: Options) -> dict[str, Any]:
 
 @contextmanager
 def opened(
-    caller: str, given: Options, source: Source, target: Target, memory: str, temporary: Place | None
+    caller: str,
+    given: Options,
+    source: Source,
+    target: Target,
+    memory: str,
+    temporary: Place | None,
+    replace: bool,
 ) -> Iterator[tuple[Workspace, Checked]]:
     """Open the workspace of a call and find its columns; the function's name is put before what it refuses."""
     try:
-        with workspace(source, target, memory, temporary) as work:
+        with workspace(source, target, memory, temporary, replace) as work:
             yield work, resolve_columns(work.con, given)
     except duckdb.InterruptException:
         raise

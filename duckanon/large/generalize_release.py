@@ -27,28 +27,35 @@ since what is kept may be longer than labels are."""
 
 _BLOCK = "_duckanon_block"
 _MERGED = "merged_source"
+_KEPT = "_duckanon_kept"
 
 
 @face_of(GENERALIZE, "large")
 def generalize(
-    source: Source, target: Target, given: Options, *, memory: str = "2GB", temporary: Place | None = None
+    source: Source,
+    target: Target,
+    given: Options,
+    *,
+    memory: str = "2GB",
+    temporary: Place | None = None,
+    replace: bool = False,
 ) -> pipeline.Released:
     """Write columns that are generalized until every class has at least k people, and the columns to keep.
 
     Args:
-        source, target, memory, temporary: As for `workspace`. A hierarchy is an Arrow table: values, labels of level 1,
-            of level 2, ...
+        source, target, memory, temporary, replace: As for `workspace`. A hierarchy is an Arrow table: values, labels
+            of level 1, of level 2, ...
 
     Returns:
         Its `notes` say which columns were planned in steps, where their values' combinations do not fit into memory,
         and what that loses: no interval is then finer than such a step. They tell how far a column reaches, and are for
         who has the table.
     """
-    from duckanon._render.queries import render
-
     k, most_suppressed = given["k"], given["max_suppressed_fraction"]
     hierarchies, methods = given["hierarchies"] or {}, given["methods"] or {}
-    with opened("anon.generalize", given, source, target, memory, temporary) as (work, what):
+    with opened("anon.generalize", given, source, target, memory, temporary, replace) as (work, what):
+        from duckanon._render.queries import render  # what it loads is the release's memory
+
         trees = {column: f"hierarchy_{place}" for place, column in enumerate(hierarchies)}
         for column, table in hierarchies.items():
             work.con.register(trees[column], table)
@@ -112,11 +119,15 @@ def _put_on_steps(con: duckdb.DuckDBPyConnection, name: str, step: float) -> Non
 
 
 def _fitting(work: Workspace, what: Checked, fixed: set[str], k: int) -> tuple[str, dict[str, float]]:
-    """Return the table to plan with, the source or one whose numbers are merged until they fit, and their steps."""
+    """Return the table to plan with, the source or one whose numbers are merged until they fit, and their steps.
+
+    Where people are counted, a plan looks at the people of each combination. More than k of them decide nothing that k
+    do not decide, in whatever class they are: where there are too many, k stand for all others.
+    """
     most = work.memory.part // (BYTES_OF_COMBINATION + BYTES_OF_CELL * len(what.names))
     numbers = [name for name in what.names if name.lower() not in fixed and is_numeric(work.con, what.types[name])]
     steps: dict[str, float] = {}
-    others = [sql.name(what.person)] if what.person else []
+    person = sql.name(what.person) if what.person else None
 
     def merged(name: str) -> str:
         quoted = sql.name(name)
@@ -124,23 +135,50 @@ def _fitting(work: Workspace, what: Checked, fixed: set[str], k: int) -> tuple[s
 
     while True:
         expressions = {name: merged(name) for name in what.names}
-        listed = ", ".join([*expressions.values(), *others])
-        each = ", ".join(f"approx_count_distinct({expressions[name]})" for name in numbers)
-        count, *values = sql.one(
-            work.con, f"SELECT approx_count_distinct(hash({listed})){', ' + each if each else ''} FROM {SOURCE}"
+        listed = ", ".join(expressions.values())
+        with_person = f"{listed}, {person}" if person else listed
+        each = "".join(f", approx_count_distinct({expressions[name]})" for name in numbers)
+        count, people, *values = sql.one(
+            work.con,
+            f"SELECT approx_count_distinct(hash({listed})), approx_count_distinct(hash({with_person})){each} "
+            f"FROM {SOURCE}",
         )
+        if person and count <= most < people:
+            (count,) = sql.one(
+                work.con,
+                f"SELECT sum(least(size, {k + 1}))::BIGINT FROM (SELECT count(*) AS size FROM "
+                f"(SELECT DISTINCT {with_person} FROM {SOURCE}) GROUP BY {listed})",
+            )
         if count <= most:
             break
         if not values or max(values) <= 2:
-            raise ValueError(f"cols must have at most {most} combinations of values to be planned here; got {count}.")
+            of_people = ", with k people of each," if person else ""
+            raise ValueError(
+                f"cols must have at most {most} combinations of values{of_people} to be planned in this memory; got "
+                f"{count}. Give more memory, fewer columns, or coarser values."
+            )
         widest = numbers[values.index(max(values))]
         steps[widest] = _next_step(work.con, widest, what.types[widest], steps.get(widest), k)
-    if not steps:
-        return SOURCE, steps
     selected = ", ".join(f"{expression} AS {sql.name(name)}" for name, expression in expressions.items())
-    with_person = "".join(f", {name}" for name in others)
-    work.con.execute(f"CREATE VIEW {_MERGED} AS SELECT {selected}{with_person} FROM {SOURCE}").fetchall()
+    rows = f"SELECT {selected}{f', {person}' if person else ''} FROM {SOURCE}"
+    if person and people > most:
+        work.con.execute(f"CREATE TABLE {_MERGED} AS {_with_k_people(what.names, person, rows, k)}").fetchall()
+    elif steps:
+        work.con.execute(f"CREATE VIEW {_MERGED} AS {rows}").fetchall()
+    else:
+        return SOURCE, steps
     return _MERGED, steps
+
+
+def _with_k_people(names: Sequence[str], person: str, rows: str, k: int) -> str:
+    """Return the query of rows in which k people of each combination have all rows of it; nobody's stay nobody's."""
+    same = " AND ".join(f"rows.{one} IS NOT DISTINCT FROM kept.{one}" for one in map(sql.name, names))
+    return (
+        f"WITH rows AS ({rows}), kept AS (SELECT {sql.names(names)}, min({person}, {k}) AS {_KEPT} "
+        f"FROM (SELECT DISTINCT * FROM rows) GROUP BY {sql.names(names)}) "
+        f"SELECT rows.* REPLACE (CASE WHEN rows.{person} IS NULL OR list_contains({_KEPT}, rows.{person}) "
+        f"THEN rows.{person} ELSE {_KEPT}[1] END AS {person}) FROM rows JOIN kept ON {same}"
+    )
 
 
 def _note(con: duckdb.DuckDBPyConnection, what: Checked, name: str, step: float) -> str:

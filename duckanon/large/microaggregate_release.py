@@ -33,15 +33,16 @@ def microaggregate(
     memory: str = "2GB",
     seed: int | None = None,
     temporary: Place | None = None,
+    replace: bool = False,
 ) -> pipeline.Released:
     """Write a table whose numbers and dates are what groups of at least k similar records have in common.
 
     Args:
-        source, target, memory, temporary: As for `workspace`.
+        source, target, memory, temporary, replace: As for `workspace`.
         seed: Makes the groups of the same rows in the same order repeatable; the order of the released rows never is.
     """
     k = given["k"]
-    with opened("anon.microaggregate", given, source, target, memory, temporary) as (work, what):
+    with opened("anon.microaggregate", given, source, target, memory, temporary, replace) as (work, what):
         survey = numbers_of(work, what, k, seed)
         deviations = [survey.moments.deviation(place) for place in range(len(what.names))]
         part_rows = work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names))

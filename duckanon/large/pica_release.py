@@ -45,7 +45,13 @@ _ENDS = "ends_of_numbers"
 
 @face_of(PICA, "large")
 def pica(
-    source: Source, target: Target, given: Options, *, memory: str = "2GB", temporary: Place | None = None
+    source: Source,
+    target: Target,
+    given: Options,
+    *,
+    memory: str = "2GB",
+    temporary: Place | None = None,
+    replace: bool = False,
 ) -> pipeline.Released:
     """Write new records that keep nonlinear structure: the components of clusters of similar records are permuted.
 
@@ -56,14 +62,14 @@ def pica(
     categories k people share, and who the k people at the ends of a number are.
 
     Args:
-        source, target, memory, temporary: As for `workspace`.
+        source, target, memory, temporary, replace: As for `workspace`.
 
     Returns:
         Its `smallest_class` are the people of the source who share the rarest category or special value that was
         written. Its notes say how large the clusters are, and how many rows a repair has suppressed.
     """
     k, nulls, seed, checks = (given[name] for name in ("k", "nulls", "seed", "checks"))
-    with opened("anon.pica", given, source, target, memory, temporary) as (work, what):
+    with opened("anon.pica", given, source, target, memory, temporary, replace) as (work, what):
         refuse_unless(Whole(2), "k", k)
         random = generator(seed)
         rows = _rows(work.con, what, nulls)

@@ -67,6 +67,7 @@ def recode(
     memory: str = "2GB",
     seed: int | None = None,
     temporary: Place | None = None,
+    replace: bool = False,
 ) -> pipeline.Released:
     """Write a table that is generalized class by class, such that every class has at least k people.
 
@@ -75,12 +76,12 @@ def recode(
     part decides itself, for k people of its own.
 
     Args:
-        source, target, memory, temporary: As for `workspace`. A hierarchy is an Arrow table: values, labels of level 1,
-            of level 2, ...
+        source, target, memory, temporary, replace: As for `workspace`. A hierarchy is an Arrow table: values, labels
+            of level 1, of level 2, ...
         seed: Makes the classes of the same rows in the same order repeatable; the order of the released rows never is.
     """
     cols, k, effort, output = (given[name] for name in ("cols", "k", "effort", "output"))
-    with opened(CALLER, given, source, target, memory, temporary) as (work, what):
+    with opened(CALLER, given, source, target, memory, temporary, replace) as (work, what):
         trees = _hierarchies(work.con, given["hierarchies"])
         levels = [row for rows_of_tree in trees.values() for row in rows_of_tree]
         rows = sql.one(work.con, f"SELECT count(*) FROM {SOURCE}")[0]

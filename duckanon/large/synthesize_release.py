@@ -57,7 +57,13 @@ _CHANCE = "_duckanon_chance"
 
 @face_of(SYNTHESIZE, "large")
 def synthesize(
-    source: Source, target: Target, given: Options, *, memory: str = "2GB", temporary: Place | None = None
+    source: Source,
+    target: Target,
+    given: Options,
+    *,
+    memory: str = "2GB",
+    temporary: Place | None = None,
+    replace: bool = False,
 ) -> pipeline.Released:
     """Write new records that keep what belongs together, drawn column by column, of values shared by many people.
 
@@ -68,13 +74,13 @@ def synthesize(
     the order of the released rows never is.
 
     Args:
-        source, target, memory, temporary: As for `workspace`.
+        source, target, memory, temporary, replace: As for `workspace`.
 
     Returns:
         Its `smallest_class` are the people of the source who share the rarest category that was written.
     """
     k, seed = given["k"], given["seed"]
-    with opened("anon.synthesize", given, source, target, memory, temporary) as (work, what):
+    with opened("anon.synthesize", given, source, target, memory, temporary, replace) as (work, what):
         refuse_columns(what)
         random = generator(seed)
         counted, types = read_counted(counted_columns(work, what, k))

@@ -25,7 +25,7 @@ from duckanon._bridge import sql
 from duckanon._core.common import progress
 from duckanon._core.common.locks import temporary_folder
 from duckanon._core.common.outbox import Outbox
-from duckanon.large.memory import Budget, budget
+from duckanon.large.memory import Budget, budget, counting_what_is_kept
 
 Place: TypeAlias = str | os.PathLike[str]
 Target: TypeAlias = Place | tuple[Place, str] | None
@@ -90,7 +90,9 @@ class Workspace:
 
 
 @contextmanager
-def workspace(source: Source, target: Target, memory: str, temporary: Place | None = None) -> Iterator[Workspace]:
+def workspace(
+    source: Source, target: Target, memory: str, temporary: Place | None = None, replace: bool = False
+) -> Iterator[Workspace]:
     """Open a source and a place to write to; the target is published when the block ends without an error.
 
     Args:
@@ -100,12 +102,13 @@ def workspace(source: Source, target: Target, memory: str, temporary: Place | No
             release without a name, which is read by the `reader` of what is returned.
         memory: What the process may take, such as '2GB'.
         temporary: The folder in which that of the parts is made; None: that of temporary files.
+        replace: Whether a file at the target may be there, and gives way to the release.
     """
     shares = budget(memory)
     where = None if temporary is None else Path(temporary)
     if where is not None and not where.is_dir():
         raise ValueError(f"temporary must be a folder; got {where}.")
-    with _places(target, where) as (folder, hidden, table):
+    with counting_what_is_kept(), _places(target, where, replace) as (folder, hidden, table):
         con = duckanon.connect()
         _OPEN[con] = threading.Event()
         try:
@@ -123,7 +126,7 @@ def workspace(source: Source, target: Target, memory: str, temporary: Place | No
 
 
 @contextmanager
-def _places(target: Target, where: Path | None) -> Iterator[tuple[Path, Path, str | None]]:
+def _places(target: Target, where: Path | None, is_replacing: bool) -> Iterator[tuple[Path, Path, str | None]]:
     """Give the folder of parts, the hidden target and its table; the target is published in the end."""
     if target is None:
         with temporary_folder(where) as folder:
@@ -131,8 +134,15 @@ def _places(target: Target, where: Path | None) -> Iterator[tuple[Path, Path, st
         return
     path, table = _place("target", target)
     with Outbox([path], spill_in=where) as outbox:
+        _refuse_existing(path, is_replacing)
         yield outbox.spill, outbox.beside(path), table
+        _refuse_existing(path, is_replacing)
         outbox.publish()
+
+
+def _refuse_existing(target: Path, is_replacing: bool) -> None:
+    if not is_replacing and os.path.lexists(target):
+        raise ValueError(f"target must be new, and {target} is there already; name another, or give replace=True.")
 
 
 def _files_of(source: Source) -> set[Path]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from duckanon.report.safe import promised_k
-from duckanon.report.tables import NEW_RECORDS, Pair, literal, role_of
+from duckanon.report.tables import NEW_RECORDS, Pair, literal, quoted, role_of
 
 _LONGEST = 40
 
@@ -30,9 +30,9 @@ def coarseness(pair: Pair) -> list[dict[str, Any]]:
 
 def _labels(pair: Pair, column: str, held: Sequence[str]) -> dict[str, Any]:
     """Count the labels that a column has in the release, NULL included, and choose the typical one."""
-    texts = [f"CAST({_quoted(one)} AS VARCHAR)" for one in held]
+    texts = [f"CAST({quoted(one)} AS VARCHAR)" for one in held]
     label = texts[0] if len(texts) == 1 else f"'[' || {texts[0]} || ', ' || {texts[1]} || ']'"
-    k, value = promised_k(pair.table), _quoted(column)
+    k, value = promised_k(pair.table), quoted(column)
     rows = pair.rows(
         f"""WITH labels AS (SELECT {label} AS label, count(*) AS size FROM query_table({literal(pair.released)})
                             GROUP BY ALL),
@@ -50,7 +50,3 @@ def _labels(pair: Pair, column: str, held: Sequence[str]) -> dict[str, Any]:
     is_told = top["label"] is not None and not top["tells"] and top["size"] >= k
     shown = str(top["label"]) if len(str(top["label"])) <= _LONGEST else str(top["label"])[: _LONGEST - 1] + "…"
     return {"labels": top["labels"], "typical": shown if is_told else None}
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

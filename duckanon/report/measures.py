@@ -11,7 +11,16 @@ from duckanon._core.common.release_record import TableEntry
 from duckanon.plot.assessment import BAND_STARTS, band_name
 from duckanon.report.coarseness import coarseness
 from duckanon.report.safe import rounded, significant, step_for
-from duckanon.report.tables import NEW_RECORDS, Pair, comparable, literal, name_list, sampled, utility_query
+from duckanon.report.tables import (
+    NEW_RECORDS,
+    Pair,
+    comparable,
+    erased_columns,
+    literal,
+    name_list,
+    sampled,
+    utility_query,
+)
 
 _HIGH_RISK = 5  # people in a class: in smaller ones the chance of finding somebody is above 0.2, the usual threshold
 _COMPONENTS = 5
@@ -40,13 +49,14 @@ def measured(
 
     Returns:
         `classes`, `risk`, `coarseness`, `narrowing`, `prediction` and `utility`; None for parts that this kind of
-        release lacks.
+        release lacks. `erased` names the columns of which nothing is left, and which `utility` does not compare.
     """
     pair = Pair(con, original, released, table, hierarchies or {})
     people = int(table.get("people") or table.get("rows") or pair.count(original))
     step = step_for(people)
     columns = pair.with_role("quasi_identifier")
     is_there = all(pair.count(name) for name in (original, released))
+    erased = erased_columns(pair) if is_there else []
     classes = _classes(pair, columns, step) if columns and is_there else None
     return {
         "step": step,
@@ -55,7 +65,8 @@ def measured(
         "coarseness": coarseness(pair) if is_there else [],
         "narrowing": _narrowing(pair, columns, plan) if classes and classes["after"] else [],
         "prediction": _prediction(pair, reference, step) if reference and is_there else None,
-        "utility": _utility(pair) if is_there else None,
+        "erased": erased,
+        "utility": _utility(pair, erased) if is_there else None,
     }
 
 
@@ -160,10 +171,11 @@ def _prediction(pair: Pair, reference: str, step: float) -> list[dict[str, Any]]
     ]
 
 
-def _utility(pair: Pair) -> dict[str, Any] | None:
+def _utility(pair: Pair, erased: Sequence[str]) -> dict[str, Any] | None:
     """Compare statistics of samples of both tables; categories are not named, only their columns."""
     with sampled(pair) as (sample, rows_per_person):
-        columns = comparable(sample, pair.described)
+        described = [name for name in pair.described if name not in erased]
+        columns = comparable(sample, described)
         if not columns:
             return None
         rows = sample.rows(utility_query(sample, columns))
@@ -172,7 +184,7 @@ def _utility(pair: Pair) -> dict[str, Any] | None:
         return {
             "step": step,
             "columns": columns,
-            "not_compared": [name for name in pair.described if name not in columns],
+            "not_compared": [name for name in described if name not in columns],
             "medians": {
                 statistic: rounded(
                     next(row["median_difference"] for row in rows if row["statistic"] == statistic), step

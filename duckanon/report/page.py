@@ -14,11 +14,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from duckanon._core.common import quantities
 from duckanon.report.pictures import Figure
-from duckanon.report.safe import is_small, promised_k, significant
+from duckanon.report.safe import NOT_TOLD, is_small, promised_k, significant
 from duckanon.report.signing import Signing
-from duckanon.report.tables import NEW_RECORDS, role_of
-from duckanon.report.words import MEASURES, PARAMETERS, PROMISES, ROLES, STATISTICS
+from duckanon.report.tables import NEW_RECORDS, REFUSE_NARROWING, role_of
+from duckanon.report.words import MEASURES, ROLES, STATISTICS
 
 _SECRET = re.compile(r"seed|key|salt|secret|password|token", re.IGNORECASE)  # parameters that a report never shows
 _MOST_CORRELATIONS = 10
@@ -72,12 +73,16 @@ def html(record: Mapping[str, Any], figures: Mapping[str, Sequence[Figure]]) -> 
             kept=sum(promise["passed"] is True for table in record["tables"] for promise in table.get("promises", [])),
             k_of=promised_k,
             new_records=NEW_RECORDS,
+            refuse_narrowing=REFUSE_NARROWING,
             largest=_largest_differences,
+            not_told=NOT_TOLD,
             role=lambda column: ROLES.get(role_of(column), str(column.get("role", ""))),
             place=_place,
             parameters=_parameters,
             style=Markup(_templates().get_template("style.css").render()),
-            words={"measures": MEASURES, "promises": PROMISES, "statistics": STATISTICS},
+            meaning=quantities.meaning_in,
+            unit_of=quantities.unit_of,
+            words={"measures": MEASURES, "statistics": STATISTICS},
         )
     )
 
@@ -168,7 +173,7 @@ def _completed(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return a table's entry with None for missing parts, such as the output of a dry run."""
     missing = dict.fromkeys(("people", "output", "suppressed", "memory", "cells", "cohorts"))
     whole: dict[str, Any] = {**missing, "promises": [], **table}
-    whole["measures"] = {**dict.fromkeys(_PARTS), **(table.get("measures") or {})}
+    whole["measures"] = {**dict.fromkeys(_PARTS), "erased": [], **(table.get("measures") or {})}
     whole["promises"] = [
         {"words": "", "asked": None, "measured": None, **promise} for promise in whole["promises"] or []
     ]
@@ -186,7 +191,7 @@ def _written(value: Any, path: Sequence[Any], form: str) -> Markup:
 
 def _percent(share: Any) -> str:
     if not isinstance(share, int | float):
-        return "–"
+        return "not told"
     return "under 0.01 %" if 0 < share < 0.0001 else f"{100 * share:.3g} %"
 
 
@@ -202,7 +207,11 @@ def _any(value: Any) -> str:
     return "–" if value is None else str(value)
 
 
-_FORMS = {"number": _any, "count": _any, "percent": _percent}
+def _told(value: Any) -> str:
+    return "not told" if value is None else _any(value)
+
+
+_FORMS = {"number": _any, "count": _any, "percent": _percent, "told": _told}
 
 
 def _place(name: Any) -> str:
@@ -213,9 +222,10 @@ def _place(name: Any) -> str:
 
 def _parameters(table: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the names of parameters that may be shown, with their meanings."""
-    given = (table.get("method") or {}).get("parameters") or {}
+    method = table.get("method") or {}
+    given, called = method.get("parameters") or {}, str(method.get("name"))
     return [
-        (name, PARAMETERS.get(name, name.replace("_", " ")))
+        (name, quantities.parameter_meaning(called, name, quantities.unit_of(table)))
         for name, value in given.items()
         if not _SECRET.search(name) and _is_plain(value)
     ]

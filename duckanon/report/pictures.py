@@ -21,7 +21,7 @@ from duckanon.plot.reading import table_of
 from duckanon.report.distributions import shares_of
 from duckanon.report.measures import measured
 from duckanon.report.safe import promised_k, significant
-from duckanon.report.tables import Pair, comparable, literal, name_list, sampled
+from duckanon.report.tables import Pair, comparable, literal, name_list, quoted, sampled
 
 _ATTACKED = 1_000
 _CURVE_POINTS = 19  # of a curve in a report: every twentieth part of the people
@@ -74,7 +74,7 @@ def figures(
     pair = Pair(con, original, released, table, hierarchies or {})
     drawn = [_class_figure(measures), _correlation_figure(measures)]
     with sampled(pair) as (sample, rows_per_person):
-        columns = comparable(sample, pair.described)
+        columns = comparable(sample, [name for name in pair.described if name not in measures.get("erased", ())])
         least = promised_k(table) * rows_per_person
         if columns:
             for start in range(0, min(len(columns), _MOST_COLUMNS), _COLUMNS_A_PICTURE):
@@ -112,8 +112,10 @@ def _class_figure(measures: Mapping[str, Any]) -> Figure | None:
     shares = {
         when: np.array([band["fraction"] or 0.0 for band in classes[when]["bands"]])
         for when in ("before", "after")
-        if classes[when]
+        if classes[when] and any(band["fraction"] is not None for band in classes[when]["bands"])
     }
+    if not shares:
+        return None
     names = [band["size"] for band in classes["before"]["bands"]]
     alt = "; ".join(
         f"{when}: "
@@ -132,7 +134,7 @@ def _class_figure(measures: Mapping[str, Any]) -> Figure | None:
 
 def _correlation_figure(measures: Mapping[str, Any]) -> Figure | None:
     rows = (measures["utility"] or {}).get("correlations") or []
-    if not rows:
+    if not rows or all(row["original"] is None for row in rows):
         return None
     relation = pa.table(
         {
@@ -157,7 +159,7 @@ def _correlation_figure(measures: Mapping[str, Any]) -> Figure | None:
 
 def distribution_rows(sample: Pair, columns: Sequence[str], least: int) -> list[dict[str, Any]]:
     """Return shares of parts of columns before and after; of a coarse release, of values drawn from its cells."""
-    chosen = ", ".join('"' + name.replace('"', '""') + '"' for name in columns)
+    chosen = ", ".join(map(quoted, columns))
     original, released = (
         table_of("distributions", sample.con.sql(f"SELECT {chosen} FROM {name}"))
         for name in (sample.original, sample.released)

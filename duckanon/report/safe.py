@@ -15,6 +15,8 @@ from duckanon._core.common.release_record import TableEntry
 
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
 _WEIGHT = 10  # people who together move a statistic by the step it is rounded to
+NOT_TOLD = _STEPS[-1]
+"""The step from which on nothing is told: shares would be 0, 0.5 or 1, and fewer than 20 people could move them."""
 USUAL_K = 10  # where the release promised no k, as new records do not
 
 
@@ -24,13 +26,13 @@ def step_for(people: int) -> float:
 
 
 def rounded(value: float | None, step: float) -> float | None:
-    """Round to a step; what is no number is None.
+    """Round to a step; what is no number is None, and so is what is not told.
 
     Examples:
-        >>> rounded(0.1234, 0.05), rounded(float("nan"), 0.05)
-        (0.1, None)
+        >>> rounded(0.1234, 0.05), rounded(float("nan"), 0.05), rounded(0.1234, NOT_TOLD)
+        (0.1, None, None)
     """
-    if value is None or not math.isfinite(value):
+    if value is None or not math.isfinite(value) or step >= NOT_TOLD:
         return None
     return round(round(value / step) * step, 6) + 0.0
 

@@ -18,12 +18,14 @@ Tables = Sequence[Table]
 
 
 def people(count: int | None, shown: Markup | None = None) -> Markup:
-    """Write a number of people.
+    """Write a number of people; 0 are rows whose person is missing: they are nobody's.
 
     Examples:
-        >>> str(people(1)), str(people(12))
-        ('1 person', '12 people')
+        >>> str(people(1)), str(people(12)), str(people(0))
+        ('1 person', '12 people', '0 people: rows without a person')
     """
+    if count == 0:
+        return (shown or Markup(0)) + " people: rows without a person"
     return (shown or Markup(f"{count:,}")) + (" person" if count == 1 else " people")
 
 
@@ -54,6 +56,7 @@ class Signing:
         path, rows = ("tables", place, "measures"), []
         for column in self._tables[place].get("columns", []):
             row: dict[str, Any] = {"column": column, "labels": None, "typical": None, "left": None, "is_low": False}
+            row["is_erased"] = column["name"] in measures["erased"]
             if column["name"] in labels:
                 position = labels[column["name"]]
                 row["labels"] = self._number(*path, "coarseness", position, "labels", form="count")
@@ -170,17 +173,25 @@ def _caveat(table: Table, low: Sequence[tuple[Mapping[str, Any], Markup]], is_fr
     which = "which the policy declares free" if is_free else "for which neither l nor t is promised"
     names = Markup(", ").join(Markup("<strong>{}</strong>").format(row["kept"]) for row, _ in low)
     known = names if len(low) == 1 else Markup("value in one of {} columns").format(len(low))
-    words = Markup("{}: who knows a person's {} too, {}, finds as few as {}; k is {}").format(
-        table["name"], known, which, people(fewest["k"], shown), promised_k(table)
+    words = Markup("{}: who knows a person's {} too, {}, finds {}; k is {}").format(
+        table["name"], known, which, _fewest(fewest["k"], shown), promised_k(table)
     )
     return words + (Markup(".") if len(low) == 1 else Markup(": {}.").format(names))
 
 
 def _finds(who: Markup, size: int, shown: Markup) -> Markup:
-    chance = 100 if size <= 1 else 100 / size
-    return Markup("Who {} finds as few as {}: a chance of {:.3g} % to pick the right one.").format(
-        who, people(size, shown), chance
+    if not size:
+        return Markup("Who {} finds {}: no other person hides them.").format(who, _fewest(size, shown))
+    return Markup("Who {} finds {}: a chance of {:.3g} % to pick the right one.").format(
+        who, _fewest(size, shown), 100 / size
     )
+
+
+def _fewest(count: int, shown: Markup) -> Markup:
+    """Write how few people are found; rows without a person are found where nobody is."""
+    if count:
+        return Markup("as few as {}").format(people(count, shown))
+    return Markup("only rows without a person ({} people are counted there)").format(shown)
 
 
 _QUESTIONS = {

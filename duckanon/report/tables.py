@@ -18,12 +18,20 @@ NEW_RECORDS = frozenset(
 )
 """Methods whose records belong to nobody: how many of them look the same says nothing about people."""
 
+REFUSE_NARROWING = frozenset({"generalize", "recode", "boxes", "microaggregate", "release_linked"})
+"""Methods that refuse a kept column which narrows down a protected one, but for those that are named in `narrowing`."""
+
 _ABOUT_NOBODY = frozenset({"identifier", "drop", "person", "person_key", "pseudonym"})
 
 
 def literal(text: str) -> str:
     """Write a text for SQL."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def quoted(name: str) -> str:
+    """Write the name of a column for SQL."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def name_list(names: Sequence[str]) -> str:
@@ -105,26 +113,46 @@ class Pair:
         return f", hierarchies := MAP {{{entries}}}"
 
 
+def erased_columns(pair: Pair) -> list[str]:
+    """Return the columns of which nothing is left: they say the same in every row of the release, as `*`."""
+    constant = _constant(pair, pair.released, pair.described)
+    changed = set(constant) - set(_constant(pair, pair.original, constant))
+    return [name for name in constant if name in changed]
+
+
+def _constant(pair: Pair, table: str, names: Sequence[str]) -> list[str]:
+    """Return the columns that have one value in all rows, or none in any."""
+    if not names:
+        return []
+    same = [f"bool_and(rows_of.{quoted(name)} IS NOT DISTINCT FROM one.{quoted(name)})" for name in names]
+    source = f"query_table({literal(table)})"
+    [found] = pair.con.execute(
+        f"SELECT {', '.join(same)} FROM {source} AS rows_of CROSS JOIN (FROM {source} LIMIT 1) AS one"
+    ).fetchall()
+    return [name for name, is_same in zip(names, found, strict=True) if is_same]
+
+
 @contextlib.contextmanager
 def sampled(pair: Pair) -> Iterator[tuple[Pair, int]]:
     """Draw at most `MOST_ROWS` of both tables into temporary ones, which are gone afterwards.
 
-    The second result is the most rows that one person has in the original's sample: as many times k rows are k people.
+    Rows without a person are nobody's, and left out: a bar of them would be one of no people. The second result is the
+    most rows that one person has in the original's sample: as many times k rows are k people.
     """
-    person = pair.person(pair.original)
     names = ("duckanon_report_original", "duckanon_report_released")
     try:
         for name, source in zip(names, (pair.original, pair.released), strict=True):
+            whose = pair.person(source)
+            of_people = f"WHERE {quoted(whose)} IS NOT NULL" if whose else ""
             pair.con.execute(
                 f"""CREATE OR REPLACE TEMP TABLE {name} AS
-                    FROM query_table({literal(source)}) USING SAMPLE reservoir({MOST_ROWS} ROWS)"""
+                    FROM (FROM query_table({literal(source)}) {of_people}) USING SAMPLE reservoir({MOST_ROWS} ROWS)"""
             ).fetchall()
-        most = 1
+        most, person = 1, pair.person(pair.original)
         if person:
-            quoted = '"' + person.replace('"', '""') + '"'
             counted = pair.rows(
                 f"""SELECT coalesce(max(rows_of), 1) AS most
-                    FROM (SELECT count(*) AS rows_of FROM {names[0]} GROUP BY {quoted})"""
+                    FROM (SELECT count(*) AS rows_of FROM {names[0]} GROUP BY {quoted(person)})"""
             )
             most = counted[0]["most"]
         yield replace(pair, original=names[0], released=names[1]), most

@@ -1,4 +1,4 @@
-"""Names of roles, measures and promises in the report, for readers who are not statisticians."""
+"""Names of roles and measures in the report, for readers who are not statisticians; of promises: `quantities`."""
 
 from __future__ import annotations
 
@@ -13,19 +13,6 @@ ROLES = {
     "numeric": "a number, to be synthesized",
     "spectral": "a number, to be synthesized",
     "free": "declared free by the policy",
-}
-
-PROMISES = {
-    "k": "people who look the same",
-    "l": "different sensitive values among them",
-    "t": "distance between the sensitive values of a class and of the table",
-    "open_cells": "hidden cells that a reader can compute",
-    "linked_k": "people whose rows in all tables look the same",
-    "known_events": "people who share any known events of a person",
-    "suppressed": "rows suppressed",
-    "max_suppressed_fraction": "rows suppressed",
-    "correlation": "largest change of a correlation",
-    "max_correlation_difference": "largest change of a correlation",
 }
 
 MEASURES = {
@@ -49,19 +36,6 @@ STATISTICS = {
     "rank_correlation": "rank correlations",
     "ks": "distributions of numbers",
     "total_variation": "shares of categories",
-}
-
-PARAMETERS = {
-    "k": "people who must look the same (k)",
-    "l": "different sensitive values in a class (l)",
-    "t": "largest distance of a class's sensitive values (t)",
-    "max_suppressed_fraction": "share of the rows that may be suppressed",
-    "known": "events of a person that somebody may know",
-    "max_confidence": "largest share of one sensitive value among people who share known events",
-    "tolerance": "tolerance",
-    "cluster_size": "records in a cluster",
-    "population": "people in the population",
-    "beta": "share of people who may share their values with fewer than k people in the population",
 }
 
 TERMS = {

@@ -103,21 +103,17 @@ def made(
     """
     secret = int.from_bytes(os.urandom(16), "big")
     rows_of = {number: part.rows for number, part in parted.parts.items()}
-    names = [name for name in parted.rows.columns if name != PART]
 
-    def of_part(table: pa.Table) -> pa.Table:
-        number = table.column(table.column_names.index(PART))[0].as_py()
+    def of_part(number: int, table: pa.Table) -> pa.Table:
         if table.num_rows != rows_of.get(number):
             raise ValueError("the table has other rows than before; it may have changed in the meantime.")
         keys = [str(place) for place in range(table.num_columns)]
         order = pc.sort_indices(table.rename_columns(keys), sort_keys=[(key, "ascending") for key in keys])
-        ordered = table.take(order).select(names)
         random = np.random.default_rng([secret, number])
-        result = partwise.plain(release(number, ordered, random))
+        result = partwise.plain(release(number, table.take(order), random))
         return result.take(pa.array(random.permutation(result.num_rows)))
 
-    of_part.__annotations__ = {"table": pa.Table, "return": pa.Table}
-    return parted.rows.groupBy(PART).applyInArrow(of_part, schema)
+    return partwise.apply_to_parts(parted.rows, of_part, schema)
 
 
 def written(

@@ -146,22 +146,35 @@ def made(
         schema.insert(0, T.StructField(BOX, T.LongType()))
     names = [field.name for field in schema]
 
-    def of_part(table: pa.Table) -> pa.Table:
-        place = table.column_names.index(PART)
-        part = table.column(place)[0].as_py()
-        result = release(table.remove_column(place))
+    def of_part(part: int, table: pa.Table) -> pa.Table:
+        result = release(table)
         if has_box:
             own = result.column_names.index("_duckanon_box")
             number = result.column(own).to_numpy() + (part << 40)
             result = result.set_column(own, BOX, pa.array(number))
         return result.select(names)
 
-    of_part.__annotations__ = {"table": pa.Table, "return": pa.Table}
-    released = _routed(asked, tree).groupBy(PART).applyInArrow(of_part, T.StructType(schema))
+    released = apply_to_parts(_routed(asked, tree), of_part, T.StructType(schema))
     if has_box:
         salt = int.from_bytes(os.urandom(8), "big", signed=True)
         released = released.withColumn(BOX, F.xxhash64(F.lit(salt), F.col(BOX)))
     return released
+
+
+def apply_to_parts(rows: DataFrame, of_part: Callable[[int, pa.Table], pa.Table], schema: T.StructType) -> DataFrame:
+    """Call a function with the number of each part and its rows, and put together what it returns.
+
+    Spark looks columns up by names in which a dot is no dot: it gets names of our own.
+    """
+    names = [name for name in rows.columns if name != PART]
+    keys = key_names(names)
+
+    def of_group(table: pa.Table) -> pa.Table:
+        place = table.column_names.index(PART)
+        return of_part(table.column(place)[0].as_py(), table.select(keys).rename_columns(names))
+
+    of_group.__annotations__ = {"table": pa.Table, "return": pa.Table}
+    return rows.select(*keyed(names), PART).groupBy(PART).applyInArrow(of_group, schema)
 
 
 def written(asked: Asked, released: DataFrame, row_count: int, target: Target) -> DataFrame:

@@ -59,6 +59,8 @@ def individual_risk(
         if name.lower() in _RESULTS:
             raise ValueError(f'the table must be without a column called like a result; got "{name}": rename it first.')
     known = without_nulls(frame, cols, nulls)
+    if known.isEmpty():
+        raise ValueError("the table has no rows to look at.")
     _refuse_weights(known, weight)
     keys = key_names(cols)
     records = known.select(

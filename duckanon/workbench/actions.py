@@ -13,7 +13,7 @@ from duckanon.workbench.trees import Unfit
 
 Form = Mapping[str, str]
 
-PARTS = ("opening", "adds", "curve", "map", "preview", "distribution", "released")
+PARTS = ("opening", "adds", "stop", "curve", "map", "preview", "distribution", "released")
 """Parts of pages that are asked for again while they are worked on."""
 
 _WORK = ("curve", "map", "preview", "distribution", "released")

@@ -101,10 +101,17 @@ class _Views:
         return HTMLResponse(await run_in_threadpool(self._site.part, name))
 
     async def act(self, request: Request) -> Response:
-        body = await request.body()
-        if len(body) > _MOST_BYTES:
-            return PlainTextResponse("The form is too long.", 413)
-        form = {key: values[-1] for key, values in parse_qs(body.decode(), keep_blank_values=True).items()}
+        body = bytearray()
+        async for block in request.stream():
+            if len(body) + len(block) > _MOST_BYTES:  # the rest is not read
+                words = f"The form is longer than {_MOST_BYTES:,} bytes; nothing was changed."
+                return PlainTextResponse(words, 413, {"Connection": "close"})
+            body += block
+        try:
+            fields = parse_qs(body.decode(), keep_blank_values=True, errors="strict")
+        except UnicodeDecodeError:
+            return PlainTextResponse("The form cannot be read as text in UTF-8; nothing was changed.", 400)
+        form = {key: values[-1] for key, values in fields.items()}
         page = form["page"] if form.get("page") in (*PAGES, EDITOR) else "columns"
         try:
             where = await run_in_threadpool(actions.ACTIONS[request.path_params["action"]], self._site, form)

@@ -7,6 +7,8 @@ import shlex
 from pathlib import Path
 
 from duckanon._bridge import sql
+from duckanon.job import methods
+from duckanon.job.policy import Table, source_format
 from duckanon.workbench.policy_text import PolicyText
 
 
@@ -21,18 +23,46 @@ def shell_word(text: str) -> str:
     return f'"{text}"' if is_plain else shlex.quote(text)
 
 
-def command(page: str, policy: PolicyText, report: Path) -> str:
-    """Return the command that does what a page does."""
+def command(page: str, policy: PolicyText, trial: Table, report: Path) -> str:
+    """Return the command that does what a page does; `trial` is the table without columns that are undecided."""
     table, name = policy.table(), shell_word(policy.path.name)
     source = re.sub(r"(?<=://).*@", "", str(table.source.path or "..."))  # the name and password of a server
-    quasi = sql.literal(table.named("quasi_identifier"))
-    people = f"CREATE TABLE people AS FROM {sql.literal(source)};"
-    counted = f"FROM anon.k_anonymity('people', {quasi})"
-    called = f"FROM anon.{table.method.name}('people', {quasi}, {table.promises.k})"
-    return {
-        "columns": f"duckanon policy init --from {shell_word(source)} --to {name}",
-        "risk": f"duckanon -c {shell_word(f'{people} {counted}')}",
-        "method": f"duckanon policy check {name}",
-        "preview": f"duckanon -c {shell_word(f'{people} {called} LIMIT 10')}",
-        "release": f"duckanon release {name} --report {shell_word(report.name)}",
-    }[page]
+    if page == "columns":
+        return f"duckanon policy init --from {shell_word(source)} --to {name}"
+    if page == "risk":
+        quasi, person = sql.literal(table.named("quasi_identifier")), _option("person", table.person)
+        counted = f"FROM anon.k_anonymity('people', {quasi}{person})"
+        return f"duckanon -c {shell_word(f'{_people(table, source)} {counted}')}"
+    if page == "preview" and (table.is_linked or table.method.makes_cells):
+        return f"duckanon release {name} --dry-run"
+    if page == "preview":
+        return f"duckanon -c {shell_word(f'{_people(table, source)} {_released(trial)} LIMIT 10')}"
+    return (
+        f"duckanon policy check {name}"
+        if page == "method"
+        else f"duckanon release {name} --report {shell_word(report.name)}"
+    )
+
+
+def _people(table: Table, source: str) -> str:
+    """Write the statements that make the table of people."""
+    given, file = table.source, sql.literal(source)
+    if given.query:
+        return f"CREATE VIEW source AS FROM {file}; CREATE TABLE people AS {given.query.rstrip(';')};"
+    if given.table and source_format(source) == "duckdb":
+        inside = ".".join(map(sql.name, given.table.split(".")))
+        return f"ATTACH {file} AS opened (READ_ONLY); CREATE TABLE people AS FROM opened.{inside};"
+    return f"CREATE TABLE people AS FROM {file};"
+
+
+def _released(trial: Table) -> str:
+    """Write the call of the job, with its options: who is counted, what is kept and may narrow down, l and t."""
+    trees = {column: paths[0] for column, paths in trial.hierarchies.items() if column in trial.protected}
+    called = methods.call(trial, "people", trees)
+    if trial.person and trial.method.makes_classes:  # it is kept to be counted
+        return f"SELECT * EXCLUDE ({sql.name(trial.person)}) {called}"
+    return called
+
+
+def _option(name: str, value: str | None) -> str:
+    return "" if value is None else f", {name} := {sql.literal(value)}"

@@ -23,11 +23,19 @@ _COMPARABLE = re.compile(r"U?(TINY|SMALL|BIG)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.*|
 
 @dataclass(frozen=True)
 class Risk:
-    """How many people look the same in some columns."""
+    """How many people look the same in some columns, counted as `anon.k_anonymity` counts them.
+
+    Attributes:
+        k: People in the smallest class; 0 where all rows of a class are nobody's.
+        unique: People who are alone in at least one class.
+        people: People in the table.
+        nobody: Rows without a person, which count as nobody.
+    """
 
     k: int
     unique: int
     people: int
+    nobody: int = 0
 
 
 class Counts:
@@ -48,7 +56,7 @@ class Counts:
     def risk(self, con: sql.Connection, columns: Sequence[str], person: str | None = None) -> Risk:
         """Count the people who look the same; remembered.
 
-        Rows are people where no column says whose they are. Rows of nobody are not counted.
+        Rows are people where no column says whose they are.
         """
         asked = (person, *sorted(columns))
         if asked not in self._risks:
@@ -106,7 +114,10 @@ class Counts:
         starts = run_starts(pairs // everybody)
         sizes = run_lengths(starts, len(pairs))
         unique = distinct(members[starts[sizes == 1]])
-        return Risk(int(sizes.min(initial=len(pairs))), len(unique), len(distinct(members)))
+        k, nobody = int(sizes.min(initial=len(pairs))), int((~known).sum())
+        if nobody and len(_sizes(key, size)) > len(sizes):
+            k = 0
+        return Risk(k, len(unique), len(distinct(members)), nobody)
 
     def _column(self, con: sql.Connection, name: str) -> Column:
         with self._lock:

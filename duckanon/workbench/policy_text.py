@@ -146,12 +146,17 @@ class PolicyText:
 
     def _write(self, text: str) -> None:
         """Write the whole file beside the old one and rename it, so that a crash leaves one of both."""
+        place = self.path.resolve()  # a link stays one
         try:
-            handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.chmod(name, self.path.stat().st_mode)
-            os.replace(name, self.path)
+            handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.")
+            try:
+                with os.fdopen(handle, "w", encoding="utf-8") as file:
+                    file.write(text)
+                os.chmod(name, place.stat().st_mode)
+                os.replace(name, place)
+            except BaseException:
+                os.unlink(name)
+                raise
         except OSError as error:
             raise FileProblem(f"{self.path}: the policy cannot be written ({error.strerror}).") from None
 

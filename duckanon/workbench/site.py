@@ -11,8 +11,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from duckanon._core.common import quantities
+from duckanon._core.common.progress import StoppedError
 from duckanon._core.common.release_record import Record
-from duckanon.job import consistency, run
+from duckanon.job import consistency, refusals, run
+from duckanon.job.check import check_policy
 from duckanon.job.errors import JobError, PolicyError
 from duckanon.job.places import places
 from duckanon.job.policy import UNDECIDED
@@ -42,6 +45,8 @@ ROLES = {
 """Roles that a click gives, with what they mean."""
 
 _MOVES = 8
+_SETTLED = 0.5
+"""Seconds without another change, after which a policy is checked against its data."""
 _NARROWS = re.compile(r"columns\.(\S+) narrows down (\S+);")
 
 
@@ -63,6 +68,7 @@ class Site:
             trim_blocks=True,
             lstrip_blocks=True,
         )
+        self._pages.globals["meaning"] = quantities.meaning_in
         self._pages.filters["number"] = lambda value: f"{value:,}"
         self.opening = self.works.start("open", self.bench.open)
 
@@ -85,7 +91,7 @@ class Site:
 
     def part(self, name: str) -> str:
         """Render a part of a page that is asked for again until it is whole."""
-        context = {"adds": self._adds, "curve": self._curve, "map": self._map}.get(name)
+        context = {"adds": self._adds, "stop": self._stop, "curve": self._curve, "map": self._map}.get(name)
         work = None if context else self.works.get(name)
         if work and name in ("preview", "distribution") and work.key[0] != self._table():
             work = None  # of another policy than the one that is shown
@@ -115,10 +121,13 @@ class Site:
             policy=self.policy,
             bench=self.bench,
             include_part=lambda part: Markup(self.part(part)),
-            command=command("method" if name == EDITOR else name, self.policy, self.report) if is_ready else "",
+            command=self._command("method" if name == EDITOR else name) if is_ready else "",
             **(self._aside() if is_ready else {}),
             **more,
         )
+
+    def _command(self, page: str) -> str:
+        return command(page, self.policy, self.bench.trial(), self.report)
 
     def _aside(self) -> dict[str, Any]:
         """Count the risk of the columns as they are now, and remember how it moved."""
@@ -134,19 +143,34 @@ class Site:
             "k": k,
             "quasi": quasi,
             "undecided": table.named(UNDECIDED),
-            "faults": self._faults(),
             "table": table,
             "has_aside": True,
         }
 
-    def _faults(self) -> list[str]:
-        """Say where the parts of the policy contradict each other, beside columns that are undecided."""
+    def _stop(self) -> dict[str, Any]:
+        """Say what would stop the release, beside columns that are undecided.
+
+        Where the parts of the policy contradict each other, that is said at once; else `duckanon policy check` looks at
+        a sample of the rows.
+        """
         try:
             consistency.check(self.policy.file())
         except JobError as error:
-            found = [line.partition(": ")[2] for line in str(error).splitlines()]
-            return [line for line in found if "columns must be decided" not in line]
-        return []
+            return {"work": None, "faults": self._sentences(str(error))}
+
+        def do(work: Work) -> list[str]:
+            if work.stop.wait(_SETTLED):  # the policy was changed again
+                raise StoppedError
+            return check_policy(self.policy.path)
+
+        work = self.works.ensure("stop", self.policy.version, do)
+        return {"work": work, "faults": self._sentences(work.error or ""), "rows": f"{refusals.MOST_ROWS:,}"}
+
+    def _sentences(self, words: str) -> list[str]:
+        """Return the sentences of an error, without the name of the policy and without undecided columns."""
+        place = re.compile(rf"^{re.escape(str(self.policy.path))}(, line \d+)?: ")
+        found = [place.sub("", line) for line in words.splitlines()]
+        return [line for line in found if "columns must be decided" not in line and line != "Cancelled."]
 
     # the pages
 
@@ -177,7 +201,14 @@ class Site:
 
     def _method(self) -> dict[str, Any]:
         named = {column: ", ".join(paths) for column, paths in self.policy.table().hierarchies.items()}
-        return {"fitting": trials.fitting(self.bench), "meanings": trials.METHODS, "hierarchies": named}
+        unit: quantities.Unit = "people" if self.policy.table().person else "rows"
+        counted = {name: quantities.promise_meaning(name, unit) for name in ("k", "l", "t", "max_suppressed_fraction")}
+        return {
+            "fitting": trials.fitting(self.bench),
+            "meanings": trials.METHODS,
+            "hierarchies": named,
+            "counted": counted,
+        }
 
     def _hierarchy(self, column: str, level: int, opened: int | None) -> dict[str, Any]:
         if column not in self.policy.table().columns:

@@ -10,7 +10,7 @@ import duckdb
 
 from duckanon._bridge import sql
 from duckanon._core.common.release_record import TableEntry
-from duckanon.job import methods, refusals
+from duckanon.job import methods, readback, refusals
 from duckanon.job.errors import PolicyError
 from duckanon.job.policy import Table
 from duckanon.workbench.bench import Bench
@@ -212,12 +212,12 @@ def preview(bench: Bench) -> Callable[[Work], Preview]:
         with refusals.translate_errors(file, bench.policy.name):
             release(con, table, "sample", "tried", trees)
         work.say("looking at what kept columns tell")
-        shown = [*table.protected, *(name for name in methods.kept(table) if name != table.person)]
+        kept = {*table.protected, *methods.kept(table)} - {table.person}
+        shown = [name for name in table.columns if name in kept]
         before = con.execute(f"SELECT {sql.names(shown)} FROM sample ORDER BY hash(rowid, 7) LIMIT {_SHOWN}").fetchall()
-        hidden = f"EXCLUDE ({sql.name(table.person)})" if table.person and table.person in _columns(con) else ""
-        cursor = con.execute(f"SELECT * {hidden} FROM tried ORDER BY hash(rowid, 7) LIMIT {_SHOWN}")
-        names = [one[0] for one in cursor.description]
-        made = Preview(shown, before, names, cursor.fetchall())
+        names = [name for name in readback.in_order(table, _columns(con)) if name != table.person]
+        after = con.execute(f"SELECT {sql.names(names)} FROM tried ORDER BY hash(rowid, 7) LIMIT {_SHOWN}").fetchall()
+        made = Preview(shown, before, names, after)
         made.rows = int(sql.one(con, "SELECT count(*) FROM tried")[0])
         if table.method.makes_classes:
             made.loss, made.suppressed = loss(con, table, "sample", "tried", trees)
@@ -258,7 +258,7 @@ def distribution(bench: Bench, column: str) -> Callable[[Work], list[dict[str, A
 
     def do(work: Work) -> list[dict[str, Any]]:
         from duckanon.report.pictures import distribution_rows
-        from duckanon.report.tables import Pair
+        from duckanon.report.tables import Pair, erased_columns
 
         con = work.cursor(bench.con)
         bench.sample(con)
@@ -268,6 +268,8 @@ def distribution(bench: Bench, column: str) -> Callable[[Work], list[dict[str, A
         columns: Sequence[dict[str, str]] = [{"name": column, "role": "quasi_identifier", "treatment": ""}]
         entry = cast(TableEntry, {"name": "sample", "columns": columns, "method": {"name": table.method.name}})
         pair = Pair(con, "sample", "tried", entry, {name: tree for name, tree in trees.items() if name == column})
+        if erased_columns(pair):
+            raise PolicyError(f"{column} is erased: every row of the release says the same there.")
         return distribution_rows(pair, [column], bench.least_shown)
 
     return do

@@ -81,6 +81,10 @@ def test_a_forgotten_person_is_nobody_and_the_counts_stay(tmp_path: Path) -> Non
         assert before == [(2, 2, 0), (1, 1, pytest.approx(3 / 7))]
         assert (tmp_path / "account.sqlite").stat().st_mode & 0o077 == 0
         assert list(places(releases.known().people, anna)) == [0]
+        bertha = account.keyed("person", "2")
+        with pytest.raises(AccountError, match=r"the person is in the last release of policy\.toml, table patients"):
+            releases.forget(bertha)
+        assert list(places(releases.known().people, bertha)) == [1]
         assert releases.forget(anna)
         assert list(places(releases.known().people, anna)) == [ABSENT]
         assert joint(releases) == before

@@ -158,3 +158,16 @@ def test_sex_in_eight_languages(con: duckdb.DuckDBPyConnection) -> None:
     columns = ", ".join(f'(i >> {place}) % 2 AS "{name}"' for place, name in enumerate(names))
     con.execute(f"CREATE OR REPLACE TEMP VIEW named AS SELECT {columns} FROM range(300) AS t(i)").fetchall()
     assert roles_of(con, "named") == dict.fromkeys(names, "quasi-identifier")
+
+
+def test_the_number_of_a_visit_follows_from_nothing(con: duckdb.DuckDBPyConnection) -> None:
+    """The first rows of all people are their first visits, and agree; aq and bq do in all rows."""
+    con.execute(
+        """CREATE TABLE visits AS
+           SELECT 'P' || lpad(i::VARCHAR, 6, '0') AS person_id, 18 + (hash(i) % 70)::INTEGER AS age, j AS visit,
+                  hash(i, 2) % 40 AS aq, (hash(i, 2) % 40) // 8 AS bq
+           FROM range(900) AS t(i), range(4) AS u(j) WHERE j <= hash(i, 9) % 4"""
+    ).fetchall()
+    reasons = dict(con.execute("SELECT column_name, why FROM anon.assess('visits')").fetchall())
+    assert "follows" not in reasons["visit"]
+    assert "follows from aq" in reasons["bq"]

@@ -81,6 +81,20 @@ def test_the_demo_leaves_files_of_others_alone(tmp_path: Path, capsys: pytest.Ca
     assert not (tmp_path / "new").exists()
 
 
+@pytest.mark.parametrize("name", ["clinic.duckdb", "policy.toml", "key", ".duckanon-demo.json"])
+def test_a_demo_replaces_only_what_a_demo_left(name: str, tmp_path: Path) -> None:
+    """With the policy of a demo beside it, the database and the key of somebody were lost."""
+    for _ in range(2):
+        demo_command._make_folder(tmp_path)
+        (tmp_path / "clinic.duckdb").write_text("of the demo")
+        demo_command._write_hashes(tmp_path)
+    (tmp_path / name).write_text("mine")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(ValueError, match="is not as a demo left it; name another folder"):
+        demo_command._make_folder(tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
 def test_the_population_is_the_same_everywhere() -> None:
     """On every version of DuckDB; with households, repeated visits, few frequent places and missing values."""
     con = duckdb.connect()

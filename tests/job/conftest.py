@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -107,6 +109,14 @@ def folder(tmp_path: Path, database: duckdb.DuckDBPyConnection, monkeypatch: pyt
     database.execute(f"COPY ({PEOPLE}) TO '{tmp_path}/people.parquet'").fetchall()
     (tmp_path / "policy.toml").write_text(POLICY, encoding="utf-8")
     return tmp_path
+
+
+def leave_release(path: Path, text: str) -> None:
+    """Write a file and the record of its release, as a former run leaves them."""
+    path.write_text(text, encoding="utf-8")
+    output = {"path": path.name, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+    record = {"policy": {"path": "policy.toml"}, "tables": [{"output": output}]}
+    path.with_name(f"{path.name}.record.json").write_text(json.dumps(record), encoding="utf-8")
 
 
 def changed(folder: Path, *replacements: tuple[str, str], name: str = "policy.toml") -> Path:

@@ -46,7 +46,9 @@ def test_releases_are_counted_together(
 ) -> None:
     write(database, 0, 200)
     record = release(policy)
-    assert record["account"] == {"path": "account.sqlite", "releases": 1, "people": 200, "joint_k": 50}
+    told = {"path": "account.sqlite", "releases": 1, "people": 200, "joint_k": 50}
+    assert {name: record["account"][name] for name in told} == told
+    assert len(record["account"]["id"]) == 32
     before = Path("release.parquet").read_bytes()
     write(database, 8, 200)  # two people of each class are gone, whom k does not see
     with pytest.raises(PromiseBroken, match=r"joint_k: promised 10, measured 2\. Over all releases"):
@@ -70,8 +72,34 @@ def test_releases_are_counted_together(
     with pytest.raises(FileProblem, match="joint_t of diagnosis cannot be counted, since an earlier version"):
         release(promised)
     assert lines(capsys, "check", "close.toml", code=1)[-1].endswith("joint_t of diagnosis = unknown")
-    assert "forgotten" in lines(capsys, "forget", "policy.toml", "patient-9")[0]
-    lines(capsys, "forget", "policy.toml", "patient-9", code=3)
+    assert "forgotten" in lines(capsys, "forget", "policy.toml", "patient-5", "--never-again")[0]
+    lines(capsys, "forget", "policy.toml", "patient-5", code=3)
+
+
+def test_nobody_is_forgotten_who_would_come_back_as_somebody_new(
+    policy: Path, database: duckdb.DuckDBPyConnection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Their list of classes would be like nobody else's, and joint_k would count it as that of newcomers."""
+    lax = changed(policy.parent, ("k = 10\n", f"k = 10\n{ACCOUNT}"), name="lax.toml")
+    write(database, 0, 200)
+    release(policy)
+    release(lax)
+    write(database, 1, 200)  # patient-0 is gone from the source, and still in both last releases
+    before = Path("account.sqlite").read_bytes()
+
+    def refused(person: str, words: str) -> None:
+        assert main(["account", "forget", "policy.toml", person]) == 3
+        assert words in capsys.readouterr().err
+        assert Path("account.sqlite").read_bytes() == before
+
+    refused("patient-0", "the person is in the last release of policy.toml, table table")
+    refused("patient-1", "the person is still in the source of table")
+    release(changed(policy.parent, ("k = 10\n", f"k = 10\n{ACCOUNT}")))
+    before = Path("account.sqlite").read_bytes()
+    refused("patient-0", "the person is in the last release of lax.toml, table table")
+    assert main(["account", "forget", "policy.toml", "patient-1", "--never-again"]) == 3  # still in the source
+    release(lax)
+    assert "forgotten" in lines(capsys, "forget", "policy.toml", "patient-0")[0]
 
 
 def test_no_plain_value_is_in_the_file(policy: Path, database: duckdb.DuckDBPyConnection) -> None:

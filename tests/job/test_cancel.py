@@ -10,6 +10,7 @@ import pytest
 import duckanon
 from duckanon._core.common import progress
 from duckanon.job import Cancelled
+from tests.job.conftest import leave_release
 
 
 def test_a_job_tells_its_steps(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -22,7 +23,7 @@ def test_a_job_tells_its_steps(folder: Path, capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.parametrize("step", ["reading", "counting"])
 def test_a_cancelled_job_leaves_the_last_release(folder: Path, step: str) -> None:
-    (folder / "release.parquet").write_bytes(b"the last release")
+    leave_release(folder / "release.parquet", "the last release")
     before = sorted(path.name for path in folder.iterdir())
     cancel = threading.Event()
 

@@ -43,7 +43,7 @@ def original(
     folder = tmp_path_factory.mktemp("release")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("duckanon.report.figures", lambda *_, **__: [])
-        patch.setattr("duckanon.report.measures._utility", lambda _: None)
+        patch.setattr("duckanon.report.measures._utility", lambda *_: None)
         patch.setattr(arguments, "parser", functools.cache(arguments.parser))  # it is built for each command
         patch.setenv("DUCKANON_TEST_KEY", "a key of at least sixteen characters")
         database.execute(f"COPY ({PEOPLE}) TO '{folder}/people.parquet'").fetchall()

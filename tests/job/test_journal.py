@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from duckanon._core.common import journal
+from duckanon._core.common import journal, own_files
 from duckanon.job import FileProblem, run
 from duckanon.job.places import Outbox
 
@@ -156,6 +156,7 @@ def test_a_journal_of_somebody_else_is_not_believed(places: list[Path], attack: 
     """Attack: whoever may write into the folder of the releases lays a list of renames there."""
     folder = places[0].parent / ".a.csv.duckanon-evil"
     folder.mkdir(mode=0o755 if attack == "open to others" else 0o700)
+    own_files.mark_folder(folder)
     hidden = folder / "a.csv" if attack != "another name" else folder / "b.csv"
     hidden.write_text("evil")
     target = places[0] if attack == "open to others" else places[1]

@@ -25,7 +25,7 @@ from duckanon.job import FileProblem, PolicyError, PromiseBroken, backends, rele
 from duckanon.job.record import differences
 from duckanon.large import workspace
 from duckanon.large.memory import Budget
-from tests.job.conftest import changed
+from tests.job.conftest import changed, leave_release
 
 K = 10
 ROWS = 3_000
@@ -158,7 +158,7 @@ CHANGES: dict[str, list[tuple[str, str]]] = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_memory_that_cannot_be_kept_is_refused(case: str, people: Path) -> None:
     method, sentence, plan = REFUSED[case]
-    (people / "release.parquet").write_bytes(b"the last release")
+    leave_release(people / "release.parquet", "the last release")
     path = policy(people, method)
     text = path.read_text()
     for before, after in CHANGES[case]:
@@ -210,7 +210,7 @@ def test_a_bad_release_by_parts_is_found_out(people: Path, monkeypatch: pytest.M
         return large.Released(len(rows), 3, k)
 
     monkeypatch.setattr(large, "boxes", bad)
-    (people / "release.parquet").write_bytes(b"the last release")
+    leave_release(people / "release.parquet", "the last release")
     with pytest.raises(PromiseBroken, match=r"k: promised 10, measured 1\."):
         release(policy(people, "boxes"), memory="100GB")
     assert (people / "release.parquet").read_bytes() == b"the last release"
@@ -249,7 +249,7 @@ print("done", flush=True)
 def test_a_job_by_parts_that_is_killed_leaves_the_last_release(people: Path) -> None:
     """What it left of the originals is gone after the next run."""
     policy(people, "boxes")
-    (people / "release.parquet").write_bytes(b"the last release")
+    leave_release(people / "release.parquet", "the last release")
     for parts in (0, 1, 2):
         environment = {**os.environ, "TMPDIR": str(people / "temporary")}
         command = [sys.executable, "-c", _JOB]

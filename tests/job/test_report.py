@@ -28,10 +28,11 @@ def test_the_report_appears_with_the_release(folder: Path) -> None:
 
 def test_a_broken_promise_has_a_report_of_its_own(folder: Path) -> None:
     """The report of the release in place stays; the other says what was asked and reached, and shows no picture."""
-    (folder / "report.html").write_text("of the last release")
+    last = "<dl><dt>Policy</dt><dd>policy.toml</dd></dl>"
+    (folder / "report.html").write_text(last)
     with pytest.raises(PromiseBroken):
         release(changed(folder, ("k = 10", "k = 10\nl = 4")), report="report.html")
-    assert (folder / "report.html").read_text() == "of the last release"
+    assert (folder / "report.html").read_text() == last
     page = (folder / "report.not-released.html").read_text(encoding="utf-8")
     assert "Do not release: 1 promise is broken" in page
     assert "Keep this page internal" in page

@@ -97,3 +97,37 @@ def test_one_fortune_makes_no_coarser_steps(con: duckdb.DuckDBPyConnection) -> N
             f"CREATE OR REPLACE TABLE {SOURCE} AS SELECT i * 0.5 AS pay FROM range(40_000) AS r(i){more}"
         ).fetchall()
         assert _next_step(con, "pay", "DOUBLE", None, K) == 1.0
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize("visits", [pytest.param(1, marks=pytest.mark.thorough), 3])
+def test_people_are_no_combinations(visits: int, people: pa.Table, tmp_path: Path, spill: Path) -> None:
+    """3,000 people or more do not fit beside 144 combinations of values: it made one class of each sex, or refused.
+
+    The plan is that of the table in memory, where all people are counted; a person has several rows in several classes.
+    """
+    con = duckanon.connect()
+    con.register("people", people)
+    con.execute(
+        "CREATE TABLE visits AS SELECT CASE WHEN number % 50 > 0 THEN (number // $1) END AS person, age, sex FROM people",
+        [visits],
+    ).fetchall()
+    target, k, given = tmp_path / "release.parquet", 3, {"person": "person", "max_suppressed_fraction": 0.05}
+    made = large.generalize(con.sql("FROM visits"), target, ["age", "sex"], k, **given, temporary=spill)
+    assert not made.notes
+    ((smallest,),) = con.execute(
+        f"SELECT min(n) FROM (SELECT count(*) AS n FROM '{target}' GROUP BY age, sex)"
+    ).fetchall()
+    assert smallest >= made.smallest_class >= k
+    in_memory = con.execute(
+        f"SELECT age, sex, count(*) FROM anon.generalize('visits', ['age', 'sex'], {k}, person := 'person', "
+        "max_suppressed_fraction := 0.05) GROUP BY ALL ORDER BY ALL"
+    ).fetchall()
+    released = con.execute(f"SELECT age, sex, count(*) FROM '{target}' GROUP BY ALL ORDER BY ALL").fetchall()
+    assert released == in_memory
+
+
+def test_combinations_that_do_not_fit_name_a_way_out(tmp_path: Path, spill: Path) -> None:
+    texts = pa.table({"name": [f"name {i % 2500}" for i in range(3000)]})
+    with pytest.raises(ValueError, match=r"got 2\d\d\d\. Give more memory, fewer columns, or coarser values\."):
+        large.generalize(texts, tmp_path / "release.parquet", ["name"], 2, temporary=spill)

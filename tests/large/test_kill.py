@@ -30,7 +30,7 @@ def slow(paths):
     time.sleep(0.05)
     return read(paths)
 pipeline._read = slow
-large.boxes(*sys.argv[1:3], ["age", "pay"], 5, temporary=sys.argv[3])
+large.boxes(*sys.argv[1:3], ["age", "pay"], 5, temporary=sys.argv[3], replace=True)
 print("done", flush=True)
 """
 
@@ -55,7 +55,7 @@ def test_killed_releases_leave_the_last_one(kills: int, people: pa.Table, tmp_pa
             assert list(spill.iterdir())
         else:
             target.write_bytes(b"the last release")
-    large.boxes(source, target, ["age", "pay"], 5, temporary=spill)
+    large.boxes(source, target, ["age", "pay"], 5, temporary=spill, replace=True)
     assert pq.read_metadata(target).num_rows == people.num_rows
     assert not list(spill.iterdir())
     assert sorted(path.name for path in tmp_path.iterdir()) == ["people.parquet", "release.parquet", "spill"]
@@ -78,7 +78,7 @@ def test_an_interrupt_ends_the_making_of_a_part(
 
     def run() -> None:
         try:
-            large.boxes(people, target, ["age", "pay"], 5, temporary=spill)
+            large.boxes(people, target, ["age", "pay"], 5, temporary=spill, replace=True)
         except BaseException as error:
             ended.append(error)
 

@@ -133,7 +133,7 @@ def test_columns_of_one_value_and_of_nothing(tmp_path: Path) -> None:
     target = tmp_path / "release.parquet"
     large.recode(table, target, ["a", "b"], K, effort="quick")
     assert _classes(target, ["a", "b"]) == [("1", None, 900)]
-    large.recode(table, target, ["b", "c"], K, effort="quick")
+    large.recode(table, target, ["b", "c"], K, effort="quick", replace=True)
     classes = _classes(target, ["b", "c"])
     assert min(size for *_, size in classes) >= K
     assert {label for _, label, _ in classes} <= {None, "*"}

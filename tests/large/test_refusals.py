@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from duckanon import large
-from duckanon.large import pipeline
+from duckanon.large import memory, pipeline
 from duckanon.large.memory import budget, bytes_of
 
 THOROUGH = pytest.mark.thorough  # every release opens a database of its own, which takes a second
@@ -110,7 +110,7 @@ def test_a_release_that_breaks_its_promise_gets_no_name(
 
     monkeypatch.setattr(pipeline, "_blocks", broken)
     with pytest.raises(AssertionError, match="fewer than 5 people"):
-        large.boxes(people, target, ["age", "pay"], 5, temporary=spill)
+        large.boxes(people, target, ["age", "pay"], 5, temporary=spill, replace=True)
     assert target.read_bytes() == b"the last release"
     assert not list(spill.iterdir())
 
@@ -136,5 +136,34 @@ def test_a_source_is_not_overwritten(kind: str, people: pa.Table, tmp_path: Path
     before = (tmp_path / "b.parquet").read_bytes()
     source = {"file": tmp_path / "b.parquet", "folder": tmp_path, "dataset": ds.dataset(tmp_path)}[kind]
     with pytest.raises(ValueError, match=r"target must be another file than the source"):
-        large.boxes(source, tmp_path / "b2.parquet", ["age", "pay"], 5)
+        large.boxes(source, tmp_path / "b2.parquet", ["age", "pay"], 5, replace=True)
     assert (tmp_path / "b2.parquet").read_bytes() == before
+
+
+def test_a_target_that_is_there_is_not_replaced_unless_asked(people: pa.Table, tmp_path: Path, spill: Path) -> None:
+    target = tmp_path / "release.parquet"
+    target.write_bytes(b"the last release")
+    given: dict[str, Any] = {"cols": ["age"], "k": 5, "temporary": spill}
+    with pytest.raises(ValueError, match=r"target must be new, and .* is there already; .* give replace=True\."):
+        large.microaggregate(people, target, **given)
+    assert target.read_bytes() == b"the last release"
+    large.microaggregate(people, target, **given, replace=True)
+    assert pq.read_metadata(target).num_rows == people.num_rows
+
+
+def test_the_least_memory_is_the_same_for_each_release_of_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the first release loaded was counted against the second: 500MB were accepted once."""
+    has = [300_000_000]
+    monkeypatch.setattr(memory, "resident", lambda: has[0])
+    monkeypatch.setattr(memory, "_kept", 0)
+    for _ in range(3):
+        budget("500MB")
+        with pytest.raises(ValueError, match="at least 501MB here"):
+            budget("499MB")
+        with memory.counting_what_is_kept():
+            has[0] += 30_000_000  # libraries
+            with memory.counting_what_is_kept():  # in partitions
+                has[0] += 20_000_000
+    has[0] += 400_000_000  # of somebody else
+    with pytest.raises(ValueError, match="at least 901MB here"):
+        budget("899MB")

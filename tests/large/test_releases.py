@@ -122,7 +122,7 @@ def test_an_attack_finds_the_ends_of_bounds(people: pa.Table, tmp_path: Path) ->
 def test_the_same_seed_makes_the_same_boxes(people: pa.Table, tmp_path: Path) -> None:
     def rows(seed: int) -> list[tuple[Any, ...]]:
         target = tmp_path / "release.parquet"
-        large.boxes(people, target, NUMBERS, K, keep=["number"], narrowing=["number"], seed=seed)
+        large.boxes(people, target, NUMBERS, K, keep=["number"], narrowing=["number"], seed=seed, replace=True)
         return duckdb.sql(f"SELECT * EXCLUDE (box) FROM '{target}' ORDER BY number").fetchall()
 
     assert rows(4) == rows(4)

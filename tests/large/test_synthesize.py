@@ -59,7 +59,7 @@ def released(
     source: pa.Table, tmp_path: Path, cols: list[str] = COLS, **options: Any
 ) -> tuple[large.Released, pa.Table]:
     target = tmp_path / "release.parquet"
-    done = large.synthesize(source, target, cols, **options)
+    done = large.synthesize(source, target, cols, **options, replace=True)
     return done, pq.read_table(target)
 
 

@@ -11,8 +11,8 @@ from tests.profiles import sample_of_today
 
 CURSED = [
     "size", "class_size", "is_reference", "candidates", "box", "record", "distance", "cells", "duckanon_distance",
-    "names", "source", "key", "release", "coarse_names", "u size", "position", "is_original", "_duckano", "label", "value",
-    "duckanon_"
+    "names", "source", "key", "release", "coarse_names", "u size", "position", "is_original", "_duckano", "label",
+    "value", "duckanon_",
 ]  # fmt: skip
 CALLS = [
     "prediction_risk('m', '{release}', {columns})",

@@ -204,6 +204,7 @@ def test_an_empty_release_has_a_report(con: duckdb.DuckDBPyConnection) -> None:
         "risk": None,
         "coarseness": [],
         "narrowing": [],
+        "erased": [],
         "prediction": None,
         "utility": None,
     }

@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 
 import duckanon
 from duckanon.job import run
+from duckanon.workbench import site as sites
 from duckanon.workbench.app import application
 from duckanon.workbench.policy_text import PolicyText
 from duckanon.workbench.site import Site
@@ -90,8 +91,9 @@ def folder(opened: Site) -> Path:
 
 
 @pytest.fixture
-def site(opened: Site, folder: Path) -> Iterator[Site]:
-    """Return the workbench as if it were opened now."""
+def site(opened: Site, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """Return the workbench as if it were opened now, without looking for what would stop the release: it takes long."""
+    monkeypatch.setattr(sites, "check_policy", lambda _: [])
     opened.policy = opened.bench.policy = PolicyText(folder / "policy.toml")
     opened.works, opened.moves, opened.editor = Works(), [], Editor(opened.bench)
     yield opened

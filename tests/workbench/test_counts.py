@@ -38,14 +38,18 @@ def same(value: Any) -> Any:
 
 def counted(rows: list[tuple[Any, ...]], columns: list[str], person: str | None) -> Risk:
     classes: dict[tuple[Any, ...], set[Any]] = {}
+    nobody = 0
     for place, row in enumerate(rows):
         told = dict(zip(COLUMNS, row, strict=True))
         whose = place if person is None else told[person]
         if whose is not None:
             classes.setdefault(tuple(same(told[name]) for name in columns), set()).add(whose)
+        else:
+            nobody += 1
+            classes.setdefault(tuple(same(told[name]) for name in columns), set())
     people = set().union(*classes.values(), set())
     unique = set().union(*(members for members in classes.values() if len(members) == 1), set())
-    return Risk(min(map(len, classes.values()), default=0), len(unique), len(people))
+    return Risk(min(map(len, classes.values()), default=0), len(unique), len(people), nobody)
 
 
 @cheap

@@ -30,6 +30,7 @@ class Entry:
         labels: The keyed hash of the labels of each class, by which classes of other releases are recognized.
         state: Further numbers about each person, by name; `ABSENT` for people of other releases.
         owners: Of each row of what was written, the place of its person among `people`.
+        folder: The folder of the policy, from that of the account: two policies may have one name.
     """
 
     policy: str
@@ -44,19 +45,35 @@ class Entry:
     labels: bytes = b""
     state: Mapping[str, Ints] = field(default_factory=dict)
     owners: Ints | None = None
+    folder: str = "."
 
 
 @dataclass(frozen=True)
 class Listed:
-    """A release of the account, as it is shown."""
+    """A table that was released, as it is shown.
+
+    Attributes:
+        number: The number of the table among all that were released.
+        release: The number of the release, which may have several tables.
+        folder: The folder of the policy; None where an earlier version entered the table.
+        mark: What the run is recognized by: the same for all tables of a release.
+    """
 
     number: int
+    release: int
     made: str
     policy: str
     name: str
     sha256: str | None
     people: int
     classes: int
+    folder: str | None
+    mark: str
+
+    @property
+    def policy_path(self) -> str:
+        """The policy as messages call it: with its folder, unless that is the account's."""
+        return self.policy if self.folder in (None, ".") else f"{self.folder}/{self.policy}"
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from duckanon._core.account.counter import Counter, write_counter
 from duckanon._core.account.entries import Entry, Known, Listed, places
 from duckanon._core.account.groups import ABSENT
 from duckanon._core.account.joint import JointCounts, PeopleOfRelease
@@ -30,7 +31,12 @@ _MIGRATIONS = [
     CREATE TABLE arrays (
         release INTEGER NOT NULL REFERENCES releases, name TEXT NOT NULL, part INTEGER NOT NULL, data BLOB NOT NULL,
         PRIMARY KEY (release, name, part)) WITHOUT ROWID
+    """,
     """
+    ALTER TABLE releases ADD COLUMN folder TEXT;
+    CREATE TABLE adoptions (number INTEGER PRIMARY KEY, made TEXT NOT NULL, lost INTEGER NOT NULL, words TEXT NOT NULL);
+    CREATE TABLE adopted (witness TEXT PRIMARY KEY, adoption INTEGER NOT NULL REFERENCES adoptions)
+    """,
 ]
 _PEOPLE, _CLASSES, _LABELS, _OWNERS = "people", "classes", "labels", "owners"
 _VALUES, _PAIRS, _COUNTS, _SETS, _STATE = "values of ", "pairs of ", "counts of ", "sets of ", "state: "
@@ -46,11 +52,29 @@ class Releases:
         self._account = account
 
     def listed(self) -> list[Listed]:
-        """Return what is known of each release."""
+        """Return what is known of each table that was released; those of one run are one release."""
         rows = self._account.query(
-            "SELECT number, made, policy, name, sha256, people, classes FROM releases ORDER BY number"
+            "SELECT number, dense_rank() OVER (ORDER BY first), made, policy, name, sha256, people, classes, folder, "
+            "mark FROM (SELECT *, min(number) OVER (PARTITION BY mark) AS first FROM releases) ORDER BY number"
         )
         return [Listed(*row) for row in rows]
+
+    def adoptions(self) -> list[tuple[str, int, str]]:
+        """Return when a person went on with an account that had lost releases, how many, and what was known of them."""
+        return self._account.query("SELECT made, lost, words FROM adoptions ORDER BY number")
+
+    def is_adopted(self, witness: str) -> bool:
+        """Tell whether a person went on in spite of what a record or a report knows."""
+        return bool(self._account.query("SELECT 1 FROM adopted WHERE witness = ?", (witness,)))
+
+    def adopt(self, witnesses: Sequence[str], lost: int, words: str) -> None:
+        """Go on without releases that were lost: enter how many, and what knows of them."""
+        with self._account.transaction() as con:
+            made = datetime.now(UTC).isoformat(timespec="seconds")
+            cursor = con.execute("INSERT INTO adoptions VALUES (NULL, ?, ?, ?)", (made, lost, words))
+            for witness in witnesses:
+                con.execute("INSERT OR IGNORE INTO adopted VALUES (?, ?)", (witness, cursor.lastrowid))
+        self.count()
 
     def latest(self) -> int:
         """Return the number of the latest release, 0 before the first."""
@@ -90,6 +114,8 @@ class Releases:
         Raises:
             AccountError: Another process entered a release since.
         """
+        if self.latest() == latest and not any(one.folder for one in self.listed()):
+            self.count()  # once there are entries of this version, a counter that is missing was lost
         with self._account.transaction() as con:
             if self.latest() != latest:
                 raise AccountError(
@@ -101,6 +127,14 @@ class Releases:
                 known = Known(known.people, {column: self._hashes(_VALUES + column) for column in entry.values})
                 self._insert(con, number, entry, known.with_entry(entry), known, mark)
                 known = known.with_entry(entry)
+        self.count()
+
+    def count(self) -> None:
+        """Write how many releases there are, and which is the last, into the counter beside the account."""
+        with self._account.transaction():  # of two processes, the later one counts both
+            last = next(reversed(self.listed()), None)
+            counter = Counter(self._account.identity or "", last.release if last else 0, last.mark if last else None)
+            write_counter(self._account.path, counter)
 
     def state(self, number: int, name: str, people: int) -> Ints:
         """Return numbers about people that were entered with a release; `ABSENT` for other people."""
@@ -114,12 +148,29 @@ class Releases:
         """Return the number of the person of each row that was written with a release."""
         return np.frombuffer(self._data(number, _OWNERS), "<i4").astype(np.int64)
 
-    def forget(self, person: bytes) -> bool:
+    def forget(self, person: bytes, *, returns: bool = True) -> bool:
         """Replace the keyed hash of a person by random bytes; tell whether the account knew the person.
 
         Their classes stay: they are a list that others share, and others' candidates would be counted wrongly without.
+
+        Args:
+            person: The keyed hash of the person.
+            returns: Whether somebody who is in the last release of a table may be in the next one.
+
+        Raises:
+            AccountError: The person is in the last release of a table, and would be somebody new in the next one.
         """
         with self._account.transaction() as con:
+            everybody = self._hashes(_PEOPLE)
+            (place,) = places(everybody, person)
+            last = {(one.policy, one.folder, one.name): one for one in self.listed()}
+            for one in last.values() if returns and place != ABSENT else ():
+                if self._padded(one.number, _CLASSES, len(everybody) // HASH_SIZE)[place] != ABSENT:
+                    raise AccountError(
+                        f"{self._account.path}: the person is in the last release of {one.policy_path}, table "
+                        f"{one.name}, and the next one would count them as somebody new; release it without them "
+                        "first, or add --never-again if no release of any policy will have them."
+                    )
             rows = con.execute(
                 "SELECT release, part, data FROM arrays WHERE name = ? ORDER BY release, part", (_PEOPLE,)
             ).fetchall()
@@ -149,8 +200,8 @@ class Releases:
         made = datetime.now(UTC).isoformat(timespec="seconds")
         present, classes = int((entry.classes != ABSENT).sum()), int(entry.classes.max(initial=ABSENT)) + 1
         con.execute(
-            "INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (number, made, entry.policy, entry.name, entry.sha256, mark, entry.naming, present, classes),
+            "INSERT INTO releases VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (number, made, entry.policy, entry.name, entry.sha256, mark, entry.naming, present, classes, entry.folder),
         )
         release = known.read(entry)
         arrays = {_PEOPLE: known.people[len(before.people) :], _CLASSES: _bytes(release.classes)}

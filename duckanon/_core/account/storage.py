@@ -38,19 +38,23 @@ class Account:
         path: The file.
         key: The key that turns values into hashes; every process must give the same. None: only parts without values
             are wanted, such as budgets.
-        create: Whether to make the file if it is not there.
+        create: Whether to make the file if it is not there, or is empty.
 
     Raises:
         AccountError: The file is not there, is no account, was made by a newer version, or has another key.
     """
 
+    identity: str | None = None
+    """What tells this account from all others; None where it was opened without a key. No secret."""
+
     def __init__(self, path: str | Path, key: str | None, *, create: bool = False) -> None:
         if key is not None and len(key) < SHORTEST_KEY:
             raise AccountError(f"the key of the account must have at least {SHORTEST_KEY} characters.")
         self.path = Path(path)
+        if is_missing(self.path) and not create:
+            state = "the account is empty" if self.path.exists() else "there is no such account"
+            raise AccountError(f"{self.path}: {state}; restore it from a backup.")
         if not self.path.exists():
-            if not create:
-                raise AccountError(f"{self.path}: there is no such account.")
             with contextlib.suppress(FileExistsError), self._translated():  # another process made it just now
                 os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
         with self._translated():
@@ -60,6 +64,7 @@ class Account:
             self._con.execute("PRAGMA secure_delete = ON")  # what is forgotten is overwritten
             self._con.execute("PRAGMA foreign_keys = ON")
         try:
+            self._number = self._file_number()
             self._key = self._unlocked(key)
         except BaseException:
             self._con.close()
@@ -84,6 +89,8 @@ class Account:
         with self._translated():
             self._con.execute("BEGIN IMMEDIATE")
             try:
+                if self._number != self._file_number():
+                    raise AccountError(f"{self.path}: the account was replaced while it was used; run the job again.")
                 yield self._con
                 self._con.execute("COMMIT")
             except BaseException:
@@ -123,6 +130,14 @@ class Account:
         start = f"{len(kind.encode())}:{kind}".encode()
         return hashlib.blake2b(start + data, digest_size=HASH_SIZE, key=self._key).digest()
 
+    def _file_number(self) -> tuple[int, int] | None:
+        """Return what tells the file from another of its name; None where it is gone."""
+        try:
+            state = self.path.stat()
+        except FileNotFoundError:
+            return None
+        return state.st_dev, state.st_ino
+
     def _version(self, part: str) -> int:
         found = self.query("SELECT version FROM parts WHERE name = ?", (part,))
         return int(found[0][0]) if found else 0
@@ -149,7 +164,8 @@ class Account:
             if found is None:  # the first that comes with a key
                 con.execute("INSERT INTO account VALUES (?, ?)", (salt, _check_value(derived)))
             elif not hmac.compare_digest(found[1], _check_value(derived)):
-                raise AccountError(f"{self.path}: the account was made with another key.")
+                raise AccountError(f"{self.path}: the account was made with another key; give it that key.")
+        self.identity = hashlib.blake2b(b"identity", digest_size=HASH_SIZE, key=salt).hexdigest()
         return derived
 
     @contextlib.contextmanager
@@ -165,6 +181,11 @@ class Account:
             raise AccountError(f"{self.path}: the account cannot be used ({error}).") from None
         except OSError as error:
             raise AccountError(f"{self.path}: the account cannot be used ({error.strerror}).") from None
+
+
+def is_missing(path: Path) -> bool:
+    """Tell whether there is no account in a file: it is not there, or has no byte."""
+    return not path.exists() or not path.stat().st_size
 
 
 def _check_value(derived: bytes) -> bytes:

@@ -6,7 +6,6 @@ import contextlib
 import errno
 import os
 import secrets
-import shutil
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -16,6 +15,8 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # where a system has no locks of its own, the file says whose lock it is
     from filelock import BaseFileLock, FileLock, Timeout
 
+from duckanon._core.common import own_files
+
 __all__ = ["BaseFileLock", "give_back", "is_own", "take_lock", "temporary_folder"]
 
 _PREFIX, _LOCK = "duckanon-run-", ".lock"
@@ -23,6 +24,9 @@ _PREFIX, _LOCK = "duckanon-run-", ".lock"
 
 def take_lock(path: Path) -> BaseFileLock | None:
     """Take a lock, whose file is made for it and removed with it; None if another process has it."""
+    if not own_files.is_free_for_lock(path):
+        why = f"{path.name} has the name of its lock, and is none; move it away"
+        raise OSError(errno.EEXIST, why, str(path))
     for _ in range(3):  # a lock is given back at this moment, or says that it is that of a process that was killed
         lock = FileLock(path, blocking=False, thread_local=False)
         with contextlib.suppress(Timeout):
@@ -55,7 +59,7 @@ def temporary_folder(parent: Path | None) -> Iterator[Path]:
     for lock_path in where.glob(f"{_PREFIX}{'[0-9a-f]' * 16}{_LOCK}"):
         with contextlib.suppress(OSError):
             if is_own(lock_path.stat()) and (lock := take_lock(lock_path)):  # its process has ended
-                shutil.rmtree(lock_path.with_suffix(""), ignore_errors=True)
+                own_files.remove_folder(lock_path.with_suffix(""))
                 give_back(lock)
     while True:
         folder = where / f"{_PREFIX}{secrets.token_hex(8)}"
@@ -63,7 +67,8 @@ def temporary_folder(parent: Path | None) -> Iterator[Path]:
             break
     try:
         folder.mkdir(mode=0o700)
+        own_files.mark_folder(folder)
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        own_files.remove_folder(folder)
         give_back(lock)

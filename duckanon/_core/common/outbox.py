@@ -12,13 +12,11 @@ import contextlib
 import glob
 import os
 import secrets
-import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import ClassVar, Self
 
-from duckanon._core.common import journal
+from duckanon._core.common import journal, own_files
 from duckanon._core.common.locks import BaseFileLock, give_back, take_lock, temporary_folder
 
 
@@ -78,7 +76,7 @@ class Outbox:
         with contextlib.suppress(OSError):
             journal.forget(self._pairs())
         for hidden in self._beside.values():
-            _remove(hidden.parent)
+            own_files.remove_folder(hidden.parent)
         self._open.close()
         for lock in self._locks:
             give_back(lock)
@@ -107,7 +105,7 @@ class Outbox:
                 self._refuse(path)
                 os.replace(hidden, path)
         finally:
-            _remove(hidden.parent)
+            own_files.remove_folder(hidden.parent)
 
     def publish(self, commit: Callable[[str], None] | None = None, *, is_undone: bool = True) -> None:
         """Give all files their names, in the order in which they were begun, after all are safe on the disk.
@@ -135,7 +133,7 @@ class Outbox:
 
     def _hidden(self, path: Path) -> Path:
         with self._writing(path):
-            return Path(tempfile.mkdtemp(prefix=f".{path.name}.duckanon-", dir=path.parent)) / path.name
+            return own_files.make_folder(f".{path.name}.duckanon-", path.parent) / path.name
 
     @contextlib.contextmanager
     def _writing(self, path: Path) -> Iterator[None]:
@@ -163,13 +161,15 @@ class Outbox:
 
     def _clean(self, path: Path) -> None:
         for leftover in path.parent.glob(f".{glob.escape(path.name)}.duckanon-*"):
+            if not own_files.is_marked(leftover):
+                continue
             try:
                 journal.complete(leftover, self._is_committed, self._refuse)
             except OSError as error:
                 raise self.problem(
                     f"{path}: what a killed run had released cannot be put in its place ({error.strerror})."
                 ) from None
-            _remove(leftover)
+            own_files.remove_folder(leftover)
 
 
 def lock_path(path: Path) -> Path:
@@ -181,11 +181,3 @@ def lock_path(path: Path) -> Path:
 def _real(path: Path) -> Path:
     """Follow links: a rename would replace the link, and leave the old release where readers look."""
     return Path(os.path.realpath(path))
-
-
-def _remove(path: Path) -> None:
-    with contextlib.suppress(OSError):
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        else:
-            path.unlink(missing_ok=True)

@@ -169,9 +169,11 @@ class AccountEntry(TypedDict):
     """The account that the release was entered into, and what all of its releases leave together."""
 
     path: str
+    id: NotRequired[str]  # what tells the account from all others
     releases: Count
     people: Count
     joint_k: Count | None
+    lost: NotRequired[Count]  # releases that the account has lost, and that are not counted
 
 
 class ExposureEntry(TypedDict):

@@ -73,14 +73,16 @@ class Counted:
         return int(self.rows[self.values.is_null().to_numpy(zero_copy_only=False)].sum())
 
     @property
-    def numbers(self) -> tuple[Floats, Ints] | None:
-        """The different numbers, ascending, and the rows of each; None for what is no number, or not finite."""
+    def numbers(self) -> tuple[Floats, Ints, Ints] | None:
+        """The different finite numbers, ascending, with the rows and at least so many people of each; or None."""
         if not is_number(self.values.type):
             return None
         numbers = doubles(self.values)
         known = np.isfinite(numbers)
         distinct, place = np.unique(numbers[known], return_inverse=True)
-        return distinct, np.bincount(place, self.rows[known], len(distinct)).astype(np.int64)
+        holders = np.zeros(len(distinct), np.int64)
+        np.maximum.at(holders, place, self.holders[known])  # 0.0 and -0.0 are one
+        return distinct, np.bincount(place, self.rows[known], len(distinct)).astype(np.int64), holders
 
 
 def read_counted(counted: Sequence[Counted]) -> tuple[list[Counted], NumberTypes]:
@@ -100,6 +102,7 @@ def decimals_without_noise(values: pa.Array) -> int | None:
     if not pa.types.is_floating(values.type) or clean.equals(values):
         return None
     floats = doubles(clean.drop_null())
+    floats = floats[np.isfinite(floats)]
     kind = clean.type.to_pandas_dtype()
     return next(places for places in _DECIMALS if (np.round(floats, places).astype(kind) == floats.astype(kind)).all())
 
@@ -119,7 +122,7 @@ def split_whole(
     for one in counted:
         own = special
         if special is not None and one.name not in special and one.numbers is not None and len(one.numbers[0]):
-            own = {one.name: special_values(*one.numbers).tolist()}  # by the rows of the table, not those in small
+            own = {one.name: special_values(*one.numbers[:2]).tolist()}  # by the rows of the table, not those in small
         reading = Reading(k, own, categories, nulls, chance)
         found.append((split_columns(pa.table({one.name: one.array}), one.people, reading)[0], one.people))
     return found

@@ -129,19 +129,28 @@ class _Levels:
                 continue
             if other.distinct > 60 * profile.distinct and profile.distinct < 4:
                 continue
-            one, two = self._pairs_of(other)
-            agree = profile.codes[one] == profile.codes[two]
-            if len(one) > 200 and agree.mean() >= 1 - 0.0005 * (1 - profile.agreement):
+            if other.name not in self.pairs:
+                self.pairs[other.name] = _neighbours(other, self.rows)
+            if len(self.pairs[other.name][0]) <= 200 or not _agree(profile, self.pairs[other.name]):
+                continue
+            # the first rows of people may agree where later ones differ, as the first of their visits do
+            if len(self.rows) == len(other.codes) or _agree(profile, _neighbours(other)):
                 return [other]
         return None
 
-    def _pairs_of(self, profile: Profile) -> tuple[Array, Array]:
-        if profile.name not in self.pairs:
-            codes = profile.codes[self.rows]
-            order = np.argsort(codes, kind="stable")
-            same = (np.diff(codes[order]) == 0) & (codes[order][1:] >= 0)
-            self.pairs[profile.name] = self.rows[order[:-1][same]], self.rows[order[1:][same]]
-        return self.pairs[profile.name]
+
+def _neighbours(profile: Profile, rows: Array | None = None) -> tuple[Array, Array]:
+    """Return pairs of rows, all or some, with the same value."""
+    rows = np.arange(len(profile.codes)) if rows is None else rows
+    codes = profile.codes[rows]
+    order = np.argsort(codes, kind="stable")
+    same = (np.diff(codes[order]) == 0) & (codes[order][1:] >= 0)
+    return rows[order[:-1][same]], rows[order[1:][same]]
+
+
+def _agree(profile: Profile, pairs: tuple[Array, Array]) -> bool:
+    agree = profile.codes[pairs[0]] == profile.codes[pairs[1]]
+    return bool(agree.mean() >= 1 - 0.0005 * (1 - profile.agreement))
 
 
 def tells(profile: Profile, other: Profile) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.people import people_in
 from duckanon._core.common.progress import Tell, silent
 from duckanon._core.encoding.lookups import decided_by_choices
@@ -31,15 +31,7 @@ _LEVELS = 1_000  # of a column's distribution, for parts in which fewer than k p
 
 def few_valued_columns(counted: Sequence[Counted], k: int) -> list[str]:
     """Name the numbers that are categories, as `anon.synthesize` finds them."""
-    return [
-        one.name
-        for one in counted
-        if one.numbers is not None and is_few_valued(*one.numbers, one.holders[~_is_null(one.values)], k)
-    ]
-
-
-def _is_null(values: pa.Array) -> Bools:
-    return np.asarray(values.is_null().to_numpy(zero_copy_only=False))
+    return [one.name for one in counted if one.numbers is not None and is_few_valued(*one.numbers, k)]
 
 
 def whole_redrawing(

@@ -1,0 +1,63 @@
+"""The counter beside an account: a small file that says how many releases the account has, and which was the last.
+
+It is written after each entry and never before, so an account has what its counter knows, or more where a process was
+killed in between. An account that has less was deleted, emptied, set back to an older copy, or is another one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from duckanon._core.account.storage import AccountError
+from duckanon._core.common.journal import sync
+
+
+@dataclass(frozen=True)
+class Counter:
+    """What the counter knows of its account: its identity, the number of its releases, and the mark of the last."""
+
+    account: str
+    releases: int
+    last: str | None
+
+
+def counter_path(account: Path) -> Path:
+    """Return the file of an account's counter."""
+    account = Path(os.path.realpath(account))
+    return account.with_name(f"{account.name}.counter")
+
+
+def read_counter(account: Path) -> Counter | None:
+    """Read the counter of an account; None where there is none."""
+    path = counter_path(account)
+    try:
+        found = Counter(**json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+    except (OSError, TypeError, ValueError):
+        raise AccountError(f"{path}: the counter of the account cannot be read; restore it from a backup.") from None
+    return found
+
+
+def write_counter(account: Path, counter: Counter) -> None:
+    """Write the counter of an account, at once or not at all."""
+    path = counter_path(account)
+    try:
+        descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with open(descriptor, "w", encoding="utf-8") as opened:
+                opened.write(json.dumps(asdict(counter)) + "\n")
+            sync(Path(draft))
+            os.replace(draft, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(draft)
+            raise
+        sync(path.parent)
+    except OSError as error:
+        raise AccountError(f"{path}: the counter of the account cannot be written ({error.strerror}).") from None
