@@ -154,7 +154,7 @@ def _verified(con: sql.Connection, where: Places, run: Record, trusted: Sequence
     files = [*where.targets.values(), *([where.report] if where.report and run["report"] else [])]
     findings = verification.verify(con, run, files, trusted)
     if refusal := verification.refusal(findings):
-        raise Differs(f"{where.record}: {refusal} `duckanon verify` says more.")
+        raise Differs(f"{where.record}: {refusal}")
     return verification.summary(findings) + "".join(f"{name}: on a server: not verified.\n" for name in where.tables)
 
 

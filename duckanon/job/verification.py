@@ -310,8 +310,9 @@ def summary(findings: list[Finding]) -> str:
 
 def refusal(findings: list[Finding]) -> str | None:
     """Return the sentence about what differs; None where nothing does."""
-    wrong = [f"{one.table}: {one.name}" for one in findings if one.outcome == "differs"]
+    wrong = [one for one in findings if one.outcome == "differs"]
     if not wrong:
         return None
-    others = f" and {len(wrong) - 3} others" if len(wrong) > 3 else ""
-    return f"the release and its record do not belong together, or were changed: {', '.join(wrong[:3])}{others} differ."
+    others = list(dict.fromkeys(f"{one.table}: {one.name}" for one in wrong[1:]))
+    too = f"; others that differ: {', '.join(others[:5])}{' and more' if len(others) > 5 else ''}" if others else ""
+    return f"{wrong[0].table}: {wrong[0].name} differs: {wrong[0].words}{too}."

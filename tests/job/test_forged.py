@@ -339,16 +339,16 @@ def test_only_a_signature_notices_where_everything_was_forged(
     Path("evidence.zip").unlink()
     for command in (verify, collect):  # as it stands: the signature was taken away
         code, sentence = said(capsys, *command, "--key", "signing.key.pub")
-        assert (code, "record: signature differ" in sentence) == (1, True)
+        assert (code, "record: signature differs" in sentence) == (1, True)
     signature = json.loads((original[0] / RECORD).read_text(encoding="utf-8"))["signature"]
     change_record(lambda record: record.update(signature=signature))
     for command in (verify, collect):  # with the true signature, which needs no key to be told from a good one
         code, sentence = said(capsys, *command)
-        assert (code, "record: signature differ" in sentence) == (1, True)
+        assert (code, "record: signature differs" in sentence) == (1, True)
     signing.make_keys(Path("forger.key"))
     forged = json.loads(RECORD.read_text(encoding="utf-8"))
     change_record(lambda record: record.update(signature=signing.sign(forged, signing.read_key(Path("forger.key")))))
     assert said(capsys, *verify)[0] == 0
     for command in (verify, collect):  # signed by the forger: whose key it is, only --key tells
         code, sentence = said(capsys, *command, "--key", "signing.key.pub")
-        assert (code, "record: signature differ" in sentence) == (1, True)
+        assert (code, "record: signature differs" in sentence) == (1, True)
