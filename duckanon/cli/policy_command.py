@@ -118,7 +118,10 @@ def add_verify(commands: Any) -> None:
     )
     parser.exit_code = 2
     parser.add_argument(
-        "files", metavar="RELEASE", nargs="+", help="the released files of one record, and perhaps its report"
+        "files",
+        metavar="RELEASE",
+        nargs="+",
+        help="the released files of one record, and its report (default: the one beside the first file)",
     )
     parser.add_argument("--record", metavar="RECORD.json", help="the record (default: RELEASE.record.json)")
     parser.add_argument("--key", **_KEY)
@@ -135,6 +138,12 @@ def _run_verify(options: argparse.Namespace) -> int:
     def work() -> int:
         files = [Path(path) for path in options.files]
         record, keys = read(options.record or f"{files[0]}.record.json"), signing.trusted(options.key)
+        if (
+            not options.record
+            and (report := record["report"])
+            and (found := files[0].with_name(report["path"])).exists()
+        ):
+            files += [found] if found not in files else []
         con = connection()
         try:
             findings = verification.verify(con, record, files, keys)

@@ -105,6 +105,8 @@ def _compare_with_policy(file: PolicyFile, where: Places, run: Record) -> None:
         ]
         if wrong:
             raise Differs(f"{where.record}: the record says otherwise than the policy of {name}: {', '.join(wrong)}.")
+    if run["release"] != file.policy.release.model_dump(mode="json"):
+        raise Differs(f"{where.record}: the record says otherwise than the policy who gets the release, and why.")
     if where.report and not run["report"]:
         raise Differs(f"{where.record}: the record has no hash of the report, which the policy names.")
 

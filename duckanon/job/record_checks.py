@@ -13,8 +13,8 @@ from duckanon._core.common.release_record import Count, PromiseEntry, Record, Sh
 from duckanon._methods.linked.declared import RELEASE_LINKED, ROW_COUNT
 from duckanon._methods.synthesize.declared import K
 from duckanon.job import aggregates
-from duckanon.job.methods import SHARED_VALUES
-from duckanon.job.policy import LEFT_OUT, format_of
+from duckanon.job.methods import SHARED_VALUES, treatments
+from duckanon.job.policy import format_of
 from duckanon.job.policy_methods import MODELS
 
 _AT_LEAST = ("k", "linked_k", "known_events", "l", "joint_k", "joint_l")
@@ -117,9 +117,9 @@ def _of_table(table: TableEntry) -> Iterator[tuple[str, str]]:
         yield "method", "there is no method of that name"
         return
     for column in columns:
-        role, is_dropped = column["role"], column["treatment"] == "dropped"
-        if is_dropped != (role in LEFT_OUT) and role != "person":
-            yield "columns", f"{column['name']} has the role {role}, which does not become: {column['treatment']}"
+        what = column["treatment"].removeprefix("shifted per person, then ")
+        if what not in treatments(method, column["role"]):
+            yield "columns", f"{column['name']} cannot become what the record says"
     if unexplained := unexplained_columns(table, output["columns"]):
         yield "columns", f"the record does not explain {', '.join(unexplained)}"
     quasi = {column["name"] for column in columns if column["role"] == "quasi_identifier"}

@@ -197,6 +197,7 @@ RECORDS: dict[str, Damage] = {
     "another format": put(*OUTPUT, "format", value="csv"),
     "no columns": put(*TABLE, "columns", value=[]),
     "a dropped column is called free": put(*TABLE, "columns", 2, "role", value="free"),
+    "another treatment": put(*TABLE, "columns", 3, "treatment", value="released as it is"),
     "a role that nobody knows": put(*TABLE, "columns", 2, "role", value="harmless"),
     "a column of the file is missing": without(*TABLE, "columns", 3),
     "a method that nobody knows": put(*TABLE, "method", "name", value="magic"),
@@ -289,6 +290,36 @@ def test_a_report_that_says_another_number_is_refused(
     if is_hashed:
         hash_again()
     assert all(f"report: {'numbers' if is_hashed else 'sha256'}" in sentence for sentence in refused(capsys))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        put(*TABLE, "name", value="other"),
+        put(*OUTPUT, "path", value="other.parquet"),
+        put("release", "recipient", value="everybody"),
+        put(*TABLE, "columns", 5, "role", value="free"),
+        without(*TABLE, "columns", 0),
+        lambda record: table(record)["promises"].remove(promise(record, "t of diagnosis")),
+        lambda record: (
+            put(*KEPT, "k", "asked", value=5)(record),
+            put(*TABLE, "method", "parameters", "k", value=5)(record),
+        ),
+    ],
+)
+def test_there_is_no_evidence_of_another_policy(damage: Damage, copied: Path) -> None:
+    """The record alone could be right: a promise less, another role of a column that is not in the file."""
+    change_record(damage)
+    with pytest.raises(JobError, match="the record ") as refusal:
+        evidence(run.connection(), "policy.toml", "evidence.zip")
+    assert refusal.value.exit_code == 1
+
+
+def test_the_report_beside_the_release_is_compared(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    REPORT.write_text(REPORT.read_text(encoding="utf-8") + " ", encoding="utf-8")
+    code, sentence = said(capsys, "verify", str(RELEASE))
+    assert (code, "report: sha256 differs" in sentence) == (1, True)
+    assert said(capsys, "verify", str(RELEASE), "--record", str(RECORD)) == (0, "")  # who has it may be elsewhere
 
 
 def test_another_release_s_record_is_refused(
