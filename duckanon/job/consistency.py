@@ -87,7 +87,7 @@ def _check_target(table: Table) -> Iterator[Fault]:
     if target.replace and not is_server(target.path):
         yield (
             ("target", "replace"),
-            "target.replace is for tables of a server; a file is replaced if it is a former release.",
+            "target.replace is for tables of a server; a file of a former release is replaced.",
         )
     if target.no_formulas and format_of(target.path) != "csv":
         yield (("target", "no_formulas"), "target.no_formulas is for CSV files, which spreadsheets open.")

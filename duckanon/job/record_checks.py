@@ -154,12 +154,8 @@ def unexplained_columns(table: TableEntry, names: Sequence[str]) -> list[str]:
         else:
             left = [other for other in left if other not in held]
     counts = (ROW_COUNT,) if method["parameters"].get("counts") else ()
-    made = {
-        "boxes": ("box",),
-        "microaggregate": ("box",),
-        "protect_table": aggregates.ADDED,
-        RELEASE_LINKED.name: counts,
-    }
+    box = ("box",)
+    made = {"boxes": box, "microaggregate": box, "protect_table": aggregates.ADDED, RELEASE_LINKED.name: counts}
     return [*missing, *(name for name in left if name not in made.get(method["name"], ()))]
 
 
@@ -187,13 +183,12 @@ def _of_promises(record: Record, table: TableEntry) -> Iterator[tuple[str, str]]
         pairs = [(gone["fraction"], promise["measured"]), (gone["limit"], promise["asked"])]
         if MODELS[table["method"]["name"]].makes_classes and "cohorts" not in table:  # which may have former people
             pairs.append((table["rows"] - output["rows"], gone["rows"]))
-            before, after, whole = table["people"], output["people"], table["rows"]
-            is_of_people = gone["people"] is not None and before is not None and after is not None
-            if is_of_people and before is not None and after is not None:
+            before, after, part, whole = table["people"], output["people"], gone["rows"], table["rows"]
+            if gone["people"] is not None and before is not None and after is not None:
                 pairs.append((before - after, gone["people"]))
-            is_of_people = is_of_people and table["method"]["name"] != RELEASE_LINKED.name
-            parts, of = (gone["people"] or 0, before or 1) if is_of_people else (gone["rows"], whole)
-            pairs.append((round(parts / max(of, 1), 9), round(gone["fraction"], 9)))
+                is_of_rows = table["method"]["name"] == RELEASE_LINKED.name
+                part, whole = (part, whole) if is_of_rows else (gone["people"], before)
+            pairs.append((round(part / max(whole, 1), 9), round(gone["fraction"], 9)))
         if any(one != other for one, other in pairs):
             yield "suppressed", "the numbers of who was suppressed contradict each other"
     change = table.get("changes")
@@ -233,17 +228,12 @@ def _other_numbers(record: Record, table: TableEntry, promise: PromiseEntry) -> 
     names = [column["name"] for one in record["tables"] for column in one["columns"]]
     for name in sorted([*names, *(one["name"] for one in record["tables"])], key=len, reverse=True):
         words = words.replace(name, "") if re.search(r"\d", name) else words
-    known: list[Any] = [promise["asked"], promise["measured"], K.default, *table["output"].values()]
     gone = table.get("suppressed", {})
-    known += [*gone.values(), record.get("account", {}).get("releases")]
-    known += [
-        table.get("rows"),
-        table.get("people"),
-        gone.get("rows", 0) / max(table.get("rows", 1), 1),
-        *(record.get("linked") or {}).values(),
-    ]
+    known: list[Any] = [K.default, gone.get("rows", 0) / max(table.get("rows", 1), 1)]  # the share of rows
+    parts = (promise, table, table["output"], gone, record.get("account", {}), record.get("linked", {}))
+    known += [value for part in parts for value in part.values()]
     known += [value for one in record["tables"] for value in one["method"]["parameters"].values()]
-    numbers = [float(value) for value in known if isinstance(value, int | float)]
+    numbers = [float(value) for value in known if type(value) in (int, float)]
     for found in _IN_WORDS.finditer(words.replace(",", "")):
         value, is_percent = float(found[0].rstrip("%")), bool(found[2])
         precision = 0.500001 * 10.0 ** -len(found[1] or "") if "e" not in found[0] else value / 100

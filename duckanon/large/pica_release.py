@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 import duckdb
 import numpy as np
@@ -92,7 +92,7 @@ def pica(
             if seed is not None:  # the order in which DuckDB's threads wrote them is another each time
                 part = part.sort_by([(name, "ascending") for name in part.column_names])
             matrix = whole.encoding.matrix(alike.table(part, chance), np.float32)
-            records = replace(whole, matrix=matrix, random=chance)
+            records = dataclasses.replace(whole, matrix=matrix, random=chance)
             return alike.released(records.enlarged(min(size, len(matrix))))
 
         results = pipeline.made(work, files, released, pipeline.blocks_of(rows, part_rows))
@@ -137,13 +137,13 @@ def _partitioned(
         for column, scale in zip(coded.columns, scales.columns, strict=True)
     ]
     encoding = Encoding(tuple(columns), coded.schema)
-    return replace(partitioned, encoding=encoding, matrix=encoding.matrix(rows, np.float32))
+    return dataclasses.replace(partitioned, encoding=encoding, matrix=encoding.matrix(rows, np.float32))
 
 
 def _scaled(column: NumberColumn, scale: NumberColumn) -> NumberColumn:
     """Give a column the mean and the deviation of another one, which counts whole steps from another end."""
     apart = scale.low - column.low if isinstance(column.low, int) and not column.logged else 0
-    return replace(column, mean=scale.mean + apart, deviation=scale.deviation)
+    return dataclasses.replace(column, mean=scale.mean + apart, deviation=scale.deviation)
 
 
 def _size(whole: Partitioned, rows: int, asked: float | None, part_rows: int) -> float:

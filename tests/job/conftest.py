@@ -111,10 +111,11 @@ def folder(tmp_path: Path, database: duckdb.DuckDBPyConnection, monkeypatch: pyt
     return tmp_path
 
 
-def leave_release(path: Path, text: str) -> None:
+def leave_release(path: Path, text: str | bytes) -> None:
     """Write a file and the record of its release, as a former run leaves them."""
-    path.write_text(text, encoding="utf-8")
-    output = {"path": path.name, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+    content = text if isinstance(text, bytes) else text.encode()
+    path.write_bytes(content)
+    output = {"path": path.name, "sha256": hashlib.sha256(content).hexdigest()}
     record = {"policy": {"path": "policy.toml"}, "tables": [{"output": output}]}
     path.with_name(f"{path.name}.record.json").write_text(json.dumps(record), encoding="utf-8")
 

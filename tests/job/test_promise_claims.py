@@ -10,7 +10,7 @@ import pytest
 from duckanon.job import PolicyError, check, consistency, policy_file, promise_claims
 from duckanon.job.policy import Promises
 from duckanon.job.run import release
-from tests.job.conftest import POLICY, changed
+from tests.job.conftest import POLICY, changed, leave_release
 
 SENTENCES = {
     "linked_k = 5000": "promises.linked_k is of people whose rows a released pseudonym links, and none is released",
@@ -59,8 +59,9 @@ def test_changes_that_cannot_be_counted_stop_the_release(folder: Path, database:
     """The first release has nothing before it; one with other columns before it cannot be compared."""
     path = changed(folder, ("k = 10", "k = 10\nmax_small_changes = 0"))
     release(path)
-    database.execute("COPY (SELECT 1 AS other) TO 'release.parquet'").fetchall()
-    before = (folder / "release.parquet").read_bytes()
+    database.execute("COPY (SELECT 1 AS other) TO 'other.parquet'").fetchall()
+    before = (folder / "other.parquet").read_bytes()
+    leave_release(folder / "release.parquet", before)
     with pytest.raises(PolicyError, match=r"line 20: promises\.max_small_changes was not counted"):
         release(path)
     assert (folder / "release.parquet").read_bytes() == before

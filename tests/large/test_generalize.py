@@ -109,7 +109,7 @@ def test_people_are_no_combinations(visits: int, people: pa.Table, tmp_path: Pat
     con = duckanon.connect()
     con.register("people", people)
     con.execute(
-        "CREATE TABLE visits AS SELECT CASE WHEN number % 50 > 0 THEN (number // $1) END AS person, age, sex FROM people",
+        "CREATE TABLE visits AS SELECT CASE WHEN number % 50 > 0 THEN number // $1 END AS person, age, sex FROM people",
         [visits],
     ).fetchall()
     target, k, given = tmp_path / "release.parquet", 3, {"person": "person", "max_suppressed_fraction": 0.05}
