@@ -65,7 +65,7 @@ def evidence(
     run = record.read(where.record)
     if run["outcome"] != "released":
         raise FileProblem(f"{where.record}: the record is not of a release.")
-    if run["policy"]["sha256"] != file.sha256:
+    if run["policy"] != {"path": file.path.name, "sha256": file.sha256}:
         raise FileProblem(f"{file.path}: the policy was changed after the release; release it again, then collect.")
     _compare_with_policy(file, where, run)
     parts = dict(_parts(con, file, where, run, trusted))

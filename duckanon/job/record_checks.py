@@ -184,6 +184,8 @@ def _of_promises(record: Record, table: TableEntry) -> Iterator[tuple[str, str]]
         if MODELS[table["method"]["name"]].makes_classes and "cohorts" not in table:  # which may have former people
             pairs.append((table["rows"] - output["rows"], gone["rows"]))
             before, after, part, whole = table["people"], output["people"], gone["rows"], table["rows"]
+            is_person = "person" in (column["role"] for column in table["columns"])
+            pairs += [(one is not None, is_person) for one in (before, after, gone["people"])]
             if gone["people"] is not None and before is not None and after is not None:
                 pairs.append((before - after, gone["people"]))
                 is_of_rows = table["method"]["name"] == RELEASE_LINKED.name

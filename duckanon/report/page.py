@@ -102,7 +102,8 @@ def differing_numbers(page: str, record: Mapping[str, Any]) -> list[str]:
                 value = value[int(part) if isinstance(value, list) else part]
         except (LookupError, TypeError, ValueError):
             value = None
-        values = [value, significant(value)] if isinstance(value, float) else [value]
+        is_rounded = path[-1] == "measured" and isinstance(value, float)  # as `_Page.measured` does
+        values = [value, significant(value)] if is_rounded else [value]
         forms = [(json.dumps(one), form(one)) for one in values for form in _FORMS.values()]
         is_left_out = value is None and path[2:3] in (["rows"], ["people"], ["suppressed"])
         if (unescape(shown), unescape(text)) not in forms and not is_left_out:

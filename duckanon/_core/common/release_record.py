@@ -15,6 +15,7 @@ Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 Amount: TypeAlias = Annotated[float, Field(ge=0)]
 Name: TypeAlias = Annotated[str, Field(min_length=1)]
 Time: TypeAlias = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00$")]
+Sentence: TypeAlias = Annotated[str, Field(pattern=r"(?s)^.+\.$")]
 Hash: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 Role: TypeAlias = Literal[
     "identifier", "drop", "pseudonym", "person", "quasi_identifier", "sensitive", "numeric", "free"
@@ -28,7 +29,7 @@ class PromiseEntry(TypedDict):
     asked: float | int | bool
     measured: float | int | None
     passed: bool
-    words: str
+    words: Sentence
 
 
 class ColumnEntry(TypedDict):
@@ -151,7 +152,7 @@ class TableEntry(TypedDict):
     source: str
     rows: NotRequired[Count]  # these four only a copy for recipients lacks
     people: NotRequired[Count | None]
-    sha256: NotRequired[Hash | None]
+    sha256: NotRequired[Hash]
     output: OutputEntry
     method: MethodEntry
     columns: Annotated[list[ColumnEntry], Field(min_length=1)]
