@@ -141,6 +141,7 @@ def release_table(
         "rows": sql.one(con, f"SELECT count(*) FROM {tables.released}")[0] if rows is None else rows,
         "people": people,
         "sha256": sources.hash_of_release(con, hidden) if hidden else None,
+        "columns": form.columns,
         "labels": readback.label_counts(con, tables.counted, form.labels),
     }
     entry = record.of_table(con, name, table, original, tables, output, parameters)
