@@ -17,7 +17,7 @@ from duckanon._core.common import outbox
 from duckanon._core.common.own_files import Replaceable
 from duckanon.job.errors import FileProblem
 from duckanon.job.former_files import replaceable
-from duckanon.job.policy import Target, is_server
+from duckanon.job.policy import Table, Target, is_server
 from duckanon.job.policy_file import PolicyFile
 from duckanon.job.sources import files_of, named_in
 
@@ -92,7 +92,8 @@ def originals(file: PolicyFile, where: Places, previous: str | Path | None = Non
     if file.policy.cohorts and file.policy.cohorts.erase:
         read.append(file.place(file.policy.cohorts.erase))
     read += where.only_read
-    for table in file.policy.tables.values():
+    for name, table in file.policy.tables.items():
+        _check_files_at_hand(file, name, table)
         read += files_of(file, table.source)
         read += [file.place(path) for paths in table.hierarchies.values() for path in paths]
         if table.reference:
@@ -110,6 +111,14 @@ def originals(file: PolicyFile, where: Places, previous: str | Path | None = Non
     if previous and not (os.path.exists(previous) and any(os.path.samefile(previous, target) for target in there)):
         found.add([Path(previous)])
     return found
+
+
+def _check_files_at_hand(file: PolicyFile, name: str, table: Table) -> None:
+    """Refuse hierarchies and references that are not there, before any table is read."""
+    named = [(("hierarchies", column), path) for column, paths in table.hierarchies.items() for path in paths]
+    for place, path in [*named, (("reference",), table.reference)]:
+        if path and not glob.has_magic(path) and not file.place(path).exists():
+            raise FileProblem(str(file.wrong(name, place, f"{'.'.join(place)}: there is no file {path}.")))
 
 
 def _is_found_by(path: Path, pattern: str) -> bool:

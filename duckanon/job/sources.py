@@ -318,9 +318,6 @@ def hierarchies(
     named = [(column, path) for column, paths in file.policy.tables[table_name].hierarchies.items() for path in paths]
     for place, (column, path) in enumerate(named, 1):
         name = f"hierarchy_{number}_{place}"
-        if not file.place(path).exists():
-            text = f"hierarchies.{column}: there is no file {path}."
-            raise FileProblem(str(file.wrong(table_name, ("hierarchies", column), text)))
         literal = sql.literal(str(file.place(path)))
         is_parquet = path.lower().endswith(".parquet")
         rows = f"read_parquet({literal})" if is_parquet else f"read_csv({literal}, all_varchar = true, header = true)"

@@ -134,18 +134,20 @@ def _policy(folder: Path, changes: list[tuple[str, str]]) -> Path:
 
 
 def test_what_a_sample_has_too_few_rows_for_is_not_refused(table: Path, database: duckdb.DuckDBPyConnection) -> None:
-    """A column that varies in one row of 3,000; a NULL of one row of 30,000 is found."""
-    rows = "SELECT i AS id, CASE WHEN i <> 17 THEN i % 50 END AS holes, (i > 2998)::INTEGER AS rare, i % 90 AS age"
-    database.execute(f"COPY ({rows} FROM range(3000) AS t(i)) TO 'people.parquet'").fetchall()
+    """A column varies in one row of 3,000, another has a value a row in a sample; a NULL in 30,000 rows is found."""
+    rows = "SELECT i AS id, CASE WHEN i <> 17 THEN i % 50 END AS holes, VARIED AS rare, i % 90 AS age"
     text = (
         '[source]\npath = "people.parquet"\n[target]\npath = "release.parquet"\n[columns]\nid = "drop"\n'
         'holes = "drop"\nrare = "numeric"\nage = "numeric"\n'
         '[method]\nname = "svd_swap"\n[promises]\nprediction = true\n'
     )
     path = table / "policy.toml"
-    path.write_text(text, encoding="utf-8")
-    assert len(check.check_policy(path)) == 1
-    database.execute(f"COPY ({rows} FROM range(30000) AS t(i)) TO 'people.parquet'").fetchall()
+    for rare in ("(i > 2998)::INTEGER", "i % 1500"):
+        varied = rows.replace("VARIED", rare)
+        database.execute(f"COPY ({varied} FROM range(3000) AS t(i)) TO 'people.parquet'").fetchall()
+        path.write_text(text, encoding="utf-8")
+        assert len(check.check_policy(path)) == 1
+    database.execute(f"COPY ({rows.replace('VARIED', '1')} FROM range(30000) AS t(i)) TO 'people.parquet'").fetchall()
     classes = text.replace('"numeric"', '"drop"').replace('holes = "drop"', 'holes = "quasi_identifier"')
     path.write_text(classes.replace("svd_swap", "boxes").replace("prediction = true", "k = 5"), encoding="utf-8")
     with pytest.raises(JobError, match=r"line 7: anon\.boxes: columns\.holes has NULLs"):
