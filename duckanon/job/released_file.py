@@ -10,6 +10,7 @@ import duckdb
 from duckanon._bridge import sql
 from duckanon._core.common.release_record import TableEntry
 from duckanon._methods.linked.declared import RELEASE_LINKED, ROW_COUNT
+from duckanon.job import readback
 from duckanon.job.errors import FileProblem
 from duckanon.job.policy import format_of
 
@@ -87,12 +88,16 @@ def open_release(con: sql.Connection, entry: TableEntry, path: Path, view: str) 
             catalog = f"{_CATALOG}_{view}"
             con.execute(f"DETACH DATABASE IF EXISTS {catalog}").fetchall()  # of another file that was verified
             con.execute(f"ATTACH {place} AS {catalog} (READ_ONLY)").fetchall()
-            names = con.execute("SELECT table_name FROM duckdb_tables() WHERE database_name = ?", [catalog]).fetchall()
+            names = con.execute(
+                "SELECT table_name FROM duckdb_tables() WHERE database_name = $name UNION ALL "
+                "SELECT view_name FROM duckdb_views() WHERE database_name = $name AND NOT internal",
+                {"name": catalog},
+            ).fetchall()
             if len(names) != 1:
                 raise FileProblem(f"{path}: it has {len(names)} tables, and a release has one.")
             rows = f"{catalog}.main.{sql.name(names[0][0])}"
         elif kind == "csv":
-            rows = f"read_csv({place}, all_varchar = true, header = true)"
+            rows = f"({readback.released_csv(path)})"
         else:
             rows = f"read_parquet({place})"
         con.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS FROM {rows}").fetchall()
