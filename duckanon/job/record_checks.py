@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
+from duckanon._bridge import sql
 from duckanon._core.common.release_record import Count, PromiseEntry, Record, Share, TableEntry
 from duckanon._methods.linked.declared import RELEASE_LINKED, ROW_COUNT
 from duckanon._methods.synthesize.declared import K
@@ -101,7 +102,7 @@ def contradictions(record: Record) -> Iterator[Contradiction]:
 
 
 def _repeated(names: Iterable[str]) -> bool:
-    lower = [name.lower() for name in names]
+    lower = [sql.folded(name) for name in names]
     return len(set(lower)) < len(lower)
 
 
