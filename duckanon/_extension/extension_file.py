@@ -11,6 +11,7 @@ import platform
 import sys
 import sysconfig
 import tempfile
+import zlib
 from pathlib import Path
 
 import duckanon
@@ -122,8 +123,20 @@ def _footer() -> bytes:
     )
 
 
+def _is_own(path: Path) -> bool:
+    """Tell whether a file has what `extension_bytes` writes for the shim; empty ones have nothing to lose."""
+    content = path.read_bytes()
+    try:
+        content = gzip.decompress(content) if path.name.endswith(".gz") else content
+    except (OSError, EOFError, zlib.error):
+        return False
+    return not content or b"DUCKANON\0" in content
+
+
 def _replace(path: Path, content: bytes) -> None:
-    """Write a file and rename it into place: a shell that has loaded the old one keeps it."""
+    """Write a file and rename it into place: a shell that has loaded the old one keeps it. Others' files stay."""
+    if path.exists() and not _is_own(path):
+        raise ValueError(f"duckanon extension: {path} is no extension of duckanon; move it away.")
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
         temporary = Path(file.name)
         try:

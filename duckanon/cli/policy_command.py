@@ -62,6 +62,10 @@ def _init(options: argparse.Namespace) -> int:
     try:
         with path.open("x", encoding="utf-8") as file:  # a policy that somebody has read is not overwritten
             file.write(text)
+    except FileExistsError:
+        raise FileProblem(
+            f"{path}: there is a file of this name, and it is not replaced; name another with --to."
+        ) from None
     except OSError as error:
         raise FileProblem(f"{path}: the policy cannot be written ({error.strerror}).") from None
     return 0

@@ -188,6 +188,10 @@ def summary(record: Record) -> str:
             lines.append(f"  processed in {parts}, within {memory['given']}\n")
         for name, value, meaning in quantities.parameters_apart(table):
             lines.append(f"  {table['method']['name']} with {name} = {value}: {meaning}\n")
+        gone, rows = table["suppressed"], max(table["rows"], 1)
+        if quantities.unit_of(table) == "people" and round(gone["rows"] / rows - gone["fraction"], 4):
+            share = f"{gone['rows']} of {rows} rows ({gone['rows'] / rows:.4%})"
+            lines.append(f"  suppressed: {share}; what is promised is a share of the people\n")
         lines += [
             f"  {'kept' if promise['passed'] else 'BROKEN'}: {promise['words']}\n" for promise in table["promises"]
         ]

@@ -11,7 +11,7 @@ import duckdb
 from duckanon._bridge import sql
 from duckanon._core.common.made_labels import TOTAL
 from duckanon._core.common.release_record import CellsEntry, MarginEntry, SuppressedEntry, TableEntry
-from duckanon.job import aggregate_trees, methods
+from duckanon.job import aggregate_trees, methods, readback
 from duckanon.job.aggregate_trees import Trees
 from duckanon.job.errors import FileProblem
 from duckanon.job.keys import Secret
@@ -50,7 +50,7 @@ def check_roles(table: Table) -> Iterator[Fault]:
             )
     if measure is not None and measure not in table.named("sensitive", "numeric"):
         yield (("method", "measure"), f"method.measure: {measure} must have the role sensitive or numeric.")
-    if any(name in ADDED for name in table.protected):
+    if any(name.lower() in ADDED for name in table.protected):
         yield (("columns",), f"columns must not be called {', '.join(ADDED)}, as the release's own; rename them.")
 
 
@@ -88,7 +88,7 @@ def load_previous(con: sql.Connection, path: Path, target: Path | None, name: st
             (found,) = sql.one(con, f"SELECT min(table_name) FROM duckdb_tables() WHERE database_name = '{_CATALOG}'")
             rows = f"{_CATALOG}.main.{sql.name(str(found))}"
         else:
-            rows = f"read_csv({place}, all_varchar = true)" if kind == "csv" else f"read_parquet({place})"
+            rows = f"({readback.released_csv(path)})" if kind == "csv" else f"read_parquet({place})"
         con.execute(f"CREATE TABLE {name} AS FROM {rows}").fetchall()
     except duckdb.Error as error:
         raise FileProblem(f"{path}: the previous release cannot be read ({sql.why(error)}).") from None

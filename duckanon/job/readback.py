@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
+import io
 import re
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -73,7 +77,8 @@ def shape(con: sql.Connection, table_name: str, table: Table, released: str) -> 
     kind = format_of(table.target.path)
     assert kind is not None
     types = sql.columns(con, released)
-    shown = {column: types[column] for column in in_order(table, types) if column != methods.dropped_person(table)}
+    person = None if table.method.makes_cells else methods.dropped_person(table)  # cells may have a column of its name
+    shown = {column: types[column] for column in in_order(table, types) if column != person}
     parts = {column: _parts(column, column_type, kind) for column, column_type in shown.items()}
     if table.target.no_formulas:
         texts = [column for column, column_type in shown.items() if not _NO_TEXT.match(column_type)]
@@ -238,13 +243,28 @@ def file_rows(con: sql.Connection, form: Shape, path: Path, catalog: str) -> str
         con.execute(f"ATTACH {place} AS {catalog} (READ_ONLY)").fetchall()
         return f"SELECT * FROM {catalog}.main.{sql.name(form.table)}"
     if form.kind == "csv":
-        columns = sql.structure(dict.fromkeys(form.expressions, "VARCHAR"))
-        compression = "gzip" if form.is_compressed else "none"
-        return (
-            f"SELECT * FROM read_csv({place}, auto_detect = false, header = true, columns = {columns}, delim = ',', "
-            f"""quote = '"', escape = '"', compression = '{compression}')"""
-        )
+        return _csv_rows(path, form.expressions, form.is_compressed)
     return f"SELECT * FROM read_parquet({place})"
+
+
+def released_csv(path: Path) -> str:
+    """Return the query of the rows of a CSV file that a job wrote, by its own names, which DuckDB would trim."""
+    is_compressed = path.name.lower().endswith(".gz")
+    try:
+        with gzip.open(path, "rb") if is_compressed else path.open("rb") as file:
+            names = next(csv.reader(io.TextIOWrapper(file, encoding="utf-8", newline="")), [])
+    except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
+        raise FileProblem(f"{path}: the release cannot be read ({type(error).__name__}).") from None
+    return _csv_rows(path, names, is_compressed)
+
+
+def _csv_rows(path: Path, names: Iterable[str], is_compressed: bool) -> str:
+    columns = sql.structure(dict.fromkeys(names, "VARCHAR"))
+    compression = "gzip" if is_compressed else "none"
+    return (
+        f"SELECT * FROM read_csv({sql.literal(str(path))}, auto_detect = false, header = true, columns = {columns}, "
+        f"""delim = ',', quote = '"', escape = '"', compression = '{compression}')"""
+    )
 
 
 def _compare(con: sql.Connection, form: Shape, released: str, rows: str, is_text: str) -> None:

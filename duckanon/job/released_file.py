@@ -10,6 +10,7 @@ import duckdb
 from duckanon._bridge import sql
 from duckanon._core.common.release_record import TableEntry
 from duckanon._methods.linked.declared import RELEASE_LINKED, ROW_COUNT
+from duckanon.job import readback
 from duckanon.job.errors import FileProblem
 from duckanon.job.policy import format_of
 
@@ -96,8 +97,7 @@ def open_release(con: sql.Connection, entry: TableEntry, path: Path, view: str) 
                 raise FileProblem(f"{path}: it has {len(names)} tables, and a release has one.")
             rows = f"{catalog}.main.{sql.name(names[0][0])}"
         elif kind == "csv":
-            written = """delim = ',', quote = '"', escape = '"', skip = 0, comment = ''"""  # nothing is guessed
-            rows = f"read_csv({place}, all_varchar = true, header = true, {written})"
+            rows = f"({readback.released_csv(path)})"
         else:
             rows = f"read_parquet({place})"
         con.execute(f"CREATE OR REPLACE TEMP VIEW {view} AS FROM {rows}").fetchall()

@@ -55,6 +55,28 @@ def written(folder: Path, *changes: tuple[str, str]) -> Path:
     return folder / "policy.toml"
 
 
+@pytest.mark.parametrize("name", ["people", "value"])
+def test_the_column_of_people_may_be_called_as_one_of_the_table(
+    name: str, visits: Path, database: duckdb.DuckDBPyConnection
+) -> None:
+    """The release lost its own column of that name, and failed with words of DuckDB."""
+    database.execute(
+        f"COPY (SELECT id + 100 * row_number() OVER () AS {name}, region, sex, 1 AS cost "
+        "FROM 'visits.parquet') TO 'named.parquet'"
+    ).fetchall()
+    record = release(written(visits, ("visits.parquet", "named.parquet"), ('id = "identifier"', f'{name} = "person"')))
+    ((counted,),) = duckdb.sql(
+        "SELECT people FROM 'counts.parquet' WHERE region = 'Total' AND sex = 'Total'"
+    ).fetchall()
+    assert counted == record["tables"][0]["people"] == 159
+
+
+@pytest.mark.parametrize("name", ["Value", "PEOPLE"])
+def test_columns_called_as_the_table_calls_its_own_are_refused(name: str, visits: Path) -> None:
+    with pytest.raises(PolicyError, match="columns must not be called people, value"):
+        release(written(visits, ("region =", f"{name} =")))
+
+
 @pytest.mark.parametrize("target", ["counts.parquet", "counts.csv", "counts.duckdb"])
 def test_the_written_table_is_audited_and_verified(
     visits: Path, capsys: pytest.CaptureFixture[str], target: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -14,6 +15,8 @@ import pytest
 from duckanon._core.common import journal, own_files
 from duckanon._core.common.locks import give_back, take_lock, temporary_folder
 from duckanon._core.common.outbox import lock_path
+from duckanon._extension import extension_file
+from duckanon._extension.extension_file import NAME
 from duckanon.cli import main as cli
 from duckanon.job import FileProblem, check, release, run
 from duckanon.job.places import Outbox
@@ -28,6 +31,8 @@ METADATA: dict[str, str] = {
     "view": "(SELECT size FROM seen)",
 }
 """What a query knows of people.csv without opening it."""
+
+USUAL = [("size", None), ("view", os.link)]
 
 
 @pytest.fixture
@@ -53,8 +58,14 @@ def policy_of(folder: Path, how: str, target: str) -> Path:
     return changed(folder, *replaced)
 
 
-@pytest.mark.parametrize("how", METADATA)
-@pytest.mark.parametrize("link", [None, os.link, os.symlink], ids=["same name", "hard link", "symbolic link"])
+@pytest.mark.parametrize(
+    ("how", "link"),
+    [
+        pytest.param(how, link, marks=[] if (how, link) in USUAL else pytest.mark.rotating)
+        for how in METADATA
+        for link in (None, os.link, os.symlink)
+    ],
+)
 def test_a_file_of_which_only_metadata_is_read_stays(
     how: str,
     link: Callable[[str, str], None] | None,
@@ -223,3 +234,16 @@ def test_the_workbench_writes_the_policy_that_a_link_leads_to(tmp_path: Path, mo
     with pytest.raises(FileProblem, match="cannot be written"):
         policy._write(POLICY)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["policy.toml", "shared.toml"]
+
+
+@pytest.mark.parametrize("name", [NAME, f"{NAME}.gz"])
+def test_an_extension_of_somebody_else_stays(name: str, tmp_path: Path) -> None:
+    path, ours = tmp_path / name, b"library DUCKANON\0fields"
+    written = gzip.compress(ours) if name.endswith(".gz") else ours
+    for _ in range(2):
+        extension_file._replace(path, written)
+    for other in (b"mine", gzip.compress(b"mine")):
+        path.write_bytes(other)
+        with pytest.raises(ValueError, match="is no extension of duckanon"):
+            extension_file._replace(path, written)
+        assert path.read_bytes() == other
