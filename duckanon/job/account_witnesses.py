@@ -30,19 +30,12 @@ _NUMBER = re.compile(r'<data value="([^"]*)" data-path="/(account/releases|table
 
 @dataclass(frozen=True)
 class Witness:
-    """What knows of releases that the account should have.
+    """What knows of releases that the account should have."""
 
-    Attributes:
-        words: What is wrong with an account that lacks them.
-        releases: How many releases it knows; 0 where it does not say.
-        account: The identity of the account that had them, where an earlier version did not leave it out.
-        marks: The mark of the last of them, or the hashes of what was written.
-    """
-
-    words: str
-    releases: int = 0
-    account: str | None = None
-    marks: tuple[str, ...] = ()
+    words: str  # what is wrong with an account that lacks them
+    releases: int = 0  # how many it knows; 0 where it does not say
+    account: str | None = None  # the identity of their account; earlier versions did not record it
+    marks: tuple[str, ...] = ()  # the mark of the last of them, or the hashes of what was written
 
     @property
     def key(self) -> str:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import re
 import sqlite3
 import zlib
@@ -129,6 +131,31 @@ def test_an_account_of_an_earlier_version_is_continued_and_missed(
     told = release(policy)["account"]
     assert (told["releases"], told["joint_k"]) == (2, 50)
     assert Path("account.sqlite.counter").exists()
+
+
+@pytest.mark.rotating
+def test_a_counter_that_a_killed_run_did_not_write_is_no_loss(
+    policy: Path, database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The entry is made before the counter is written: the account knows more than it, never less."""
+
+    class Killed(BaseException):
+        pass
+
+    def kill(*_: object) -> None:
+        raise Killed
+
+    write(database, 0, 200)
+    counter = Path("account.sqlite.counter")
+    for entered in (1, 3):  # a new account's counter is begun before the first entry; later ones follow the entry
+        with monkeypatch.context() as patched:
+            patched.setattr("duckanon._core.account.releases.write_counter", kill)
+            with pytest.raises(Killed):
+                release(policy)
+        assert release(policy)["account"]["releases"] == entered
+        assert json.loads(counter.read_text())["releases"] == entered
+    assert json.loads(counter.read_text()).keys() == {"account", "releases", "last"}
+    assert os.name == "nt" or counter.stat().st_mode & 0o077 == 0
 
 
 def test_no_plain_value_is_in_the_file(policy: Path, database: duckdb.DuckDBPyConnection) -> None:

@@ -289,6 +289,8 @@ def test_an_account_that_lost_releases_is_refused_until_a_person_decides(
     assert (told["releases"], told["lost"]) == (1, 2)
     assert main(["account", "show", "policy.toml"]) == 0
     assert "lost: 2 releases" in capsys.readouterr().out
+    capsys.readouterr()
+    assert main(["verify", "--record", "stays.parquet.record.json", "stays.parquet", "wards.csv"]) == 0
     record = Path("stays.parquet.record.json").read_text()
     assert "Over all releases of the account (1, without 2 that were lost)," in record
 
@@ -322,6 +324,10 @@ def test_a_report_is_enough_to_know(year: Year) -> None:
     set_back_with_counter(year)
     remove_release()
     refused(year, r"the account lacks the last of 2 releases that the report report\.html knows")
+    assert main(["account", "adopt", "policy.toml", "--accept-loss"]) == 0
+    Path("report.html").unlink()
+    release(year.policy)
+    assert 'without <data value="1" data-path="/account/lost">1</data> that was lost' in Path("report.html").read_text()
 
 
 @pytest.mark.thorough
