@@ -27,6 +27,11 @@ def columns(con: Connection, table: str) -> dict[str, str]:
     return {row[0]: str(row[1]) for row in con.execute(f"DESCRIBE FROM {name(table)}").fetchall()}
 
 
+def folded(name: str) -> bytes:
+    """Return a name as DuckDB compares names: in lower case, of ASCII's letters only."""
+    return name.encode().lower()
+
+
 def one(con: Connection, query: str) -> tuple[Any, ...]:
     """Return the only row of a query."""
     rows: list[tuple[Any, ...]] = con.execute(query).fetchall()

@@ -86,8 +86,8 @@ def shape(con: sql.Connection, table_name: str, table: Table, released: str) -> 
         shown |= dict.fromkeys(texts, "VARCHAR")
     expressions: dict[str, str] = {}
     for part in parts.values():
-        names = {name.lower() for name in expressions}  # as DuckDB compares them
-        if taken := [name for name in part if name.lower() in names]:
+        names = set(map(sql.folded, expressions))
+        if taken := [name for name in part if sql.folded(name) in names]:
             raise PolicyError(
                 f"target.path: an interval is two columns there, and needs the name {taken[0]}, which is taken; rename "
                 "that column in source.query, or write a Parquet file."

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
+from duckanon._bridge import sql
 from duckanon._core.common.release_record import Count, PromiseEntry, Record, Share, TableEntry
 from duckanon._methods.linked.declared import RELEASE_LINKED, ROW_COUNT
 from duckanon._methods.synthesize.declared import K
@@ -90,13 +91,18 @@ def contradictions(record: Record) -> Iterator[Contradiction]:
     for name, kind in (("account", "joint_k"), ("linked", "known_events")):
         if name not in record and any(one["name"] == kind for table in tables for one in table["promises"]):
             yield "record", name, f"it is missing, and {kind} is promised"
+    if "linked" in record:
+        events = [table for table in tables if table["method"]["name"] == RELEASE_LINKED.name]
+        asked = {one["asked"] for table in tables for one in table["promises"] if one["name"] == "known_events"}
+        if record["linked"]["tables"] != [table["name"] for table in events] or asked != {record["linked"]["k"]}:
+            yield "record", "linked", "its tables, or its k, are others than those of the tables"
     joint = {one["measured"] for table in tables for one in table["promises"] if one["name"] == "joint_k"}
     if joint and "account" in record and joint != {record["account"]["joint_k"]}:
         yield "record", "account", "its joint_k is another than that of the promise"
 
 
 def _repeated(names: Iterable[str]) -> bool:
-    lower = [name.lower() for name in names]
+    lower = [sql.folded(name) for name in names]
     return len(set(lower)) < len(lower)
 
 
@@ -133,10 +139,22 @@ def _of_table(table: TableEntry) -> Iterator[tuple[str, str]]:
     except ValidationError as error:
         place = next((str(part) for part in error.errors()[0]["loc"] if isinstance(part, str)), "one")
         yield "parameters", f"{place} is not a parameter of {method}, or must have another value"
-    if model.makes_cells and (
-        "cells" not in table or set(given.get("by") or ()) != quasi or not {"k", "overlapping"} <= given.keys()
-    ):
-        yield "cells", "the record does not say how they were made"
+    if (model.makes_classes and not given.get("k")) or (model.makes_cells and not _tells_cells(table, quasi)):
+        yield "parameters", "the record does not say how the release was made"
+
+
+def _tells_cells(table: TableEntry, quasi: set[str]) -> bool:
+    """Tell whether the entry of an aggregate table says how it was made, and that its audit found nothing."""
+    given, cells = table["method"]["parameters"], table.get("cells")
+    summed = [column["name"] for column in table["columns"] if column["treatment"] == "summed"]
+    return (
+        cells is not None
+        and not cells["faults"]
+        and {"k", "overlapping", "max_suppressed_fraction"} <= given.keys()
+        and set(given.get("by") or ()) == quasi
+        and summed == [name for name in [given.get("measure")] if name]
+        and cells["hierarchies"].keys() == set(given.get("hierarchies") or ())
+    )
 
 
 def unexplained_columns(table: TableEntry, names: Sequence[str]) -> list[str]:
@@ -175,30 +193,41 @@ def _of_promises(record: Record, table: TableEntry) -> Iterator[tuple[str, str]]
             yield name, f"its sentence says {wrong}, which is no number of the record"
     if missing := [name for name in _required(table) if name not in promises]:
         yield "promises", f"{', '.join(missing)} is missing"
-    for name in promises.keys() & {"k", "max_suppressed_fraction"} & given.keys():
-        if promises[name]["asked"] != given[name]:
+    for name, promise in promises.items():
+        kind = "k" if name == "known_events" and "known" in given else kind_of(promise)[0]
+        if kind in ("k", "max_suppressed_fraction", "max_confidence") and promise["asked"] != given.get(
+            kind, promise["asked"]
+        ):
             yield name, "the method was called with another number"
     if "suppressed" in table and "max_suppressed_fraction" in promises:
-        gone, promise, output = table["suppressed"], promises["max_suppressed_fraction"], table["output"]
-        pairs = [(gone["fraction"], promise["measured"]), (gone["limit"], promise["asked"])]
-        if MODELS[table["method"]["name"]].makes_classes and "cohorts" not in table:  # which may have former people
-            pairs.append((table["rows"] - output["rows"], gone["rows"]))
-            before, after, part, whole = table["people"], output["people"], gone["rows"], table["rows"]
-            is_person = "person" in (column["role"] for column in table["columns"])
-            pairs += [(one is not None, is_person) for one in (before, after, gone["people"])]
-            if gone["people"] is not None and before is not None and after is not None:
-                pairs.append((before - after, gone["people"]))
-                is_of_rows = table["method"]["name"] == RELEASE_LINKED.name
-                part, whole = (part, whole) if is_of_rows else (gone["people"], before)
-            pairs.append((round(part / max(whole, 1), 9), round(gone["fraction"], 9)))
-        if any(one != other for one, other in pairs):
-            yield "suppressed", "the numbers of who was suppressed contradict each other"
+        yield from _of_suppressed(table, promises["max_suppressed_fraction"])
     change = table.get("changes")
     if change:
         measured = [one["measured"] for one in table["promises"] if one["name"] == "max_small_changes"]
         smaller = min(change["classes"], change["classes_before"])
         if measured not in ([], [change["small_changes"]]) or change["classes_in_both"] > smaller:
             yield "changes", "the numbers of classes contradict each other"
+
+
+def _of_suppressed(table: TableEntry, promise: PromiseEntry) -> Iterator[tuple[str, str]]:
+    """Compare who was suppressed with the rows and people before and after."""
+    gone, output = table["suppressed"], table["output"]
+    is_person = "person" in (column["role"] for column in table["columns"])
+    pairs: list[tuple[Any, Any]] = [(gone["fraction"], promise["measured"]), (gone["limit"], promise["asked"])]
+    pairs.append((table["people"] is not None, is_person))
+    if "cells" in table:
+        pairs += [(gone["rows"], 0), (gone["people"], None)]
+    if MODELS[table["method"]["name"]].makes_classes and "cohorts" not in table:  # which may have former people
+        pairs.append((table["rows"] - output["rows"], gone["rows"]))
+        before, after, part, whole = table["people"], output["people"], gone["rows"], table["rows"]
+        pairs += [(one is not None, is_person) for one in (after, gone["people"])]
+        if gone["people"] is not None and before is not None and after is not None:
+            pairs.append((before - after, gone["people"]))
+            is_of_rows = table["method"]["name"] == RELEASE_LINKED.name
+            part, whole = (part, whole) if is_of_rows else (gone["people"], before)
+        pairs.append((round(part / max(whole, 1), 9), round(gone["fraction"], 9)))
+    if any(one != other for one, other in pairs):
+        yield "suppressed", "the numbers of who was suppressed contradict each other"
 
 
 def _required(table: TableEntry) -> Iterator[str]:

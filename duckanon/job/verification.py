@@ -57,10 +57,11 @@ def verify(con: sql.Connection, record: Record, files: list[Path], trusted: Sequ
         release = open_release(con, entry, path, f"verified_{number}")
         releases.append(release)
         findings += _of_file(release, is_believed=not disbelieved)
+    releases.sort(key=lambda one: record["tables"].index(one.entry))
     missing = [entry["name"] for entry in record["tables"] if entry not in [one.entry for one in releases]]
     if not disbelieved:
         try:
-            findings += [*_linked(con, releases, missing), *_known_events(con, releases, missing)]
+            findings += [*_linked(con, releases, missing), *_known_events(con, record, releases, missing)]
         except duckdb.Error as error:
             findings.append(Finding("record", "linked", "differs", f"it cannot be counted ({sql.why(error)})"))
     findings += [Finding(name, "file", "unknown", "the file was not given") for name in missing]
@@ -273,7 +274,9 @@ def _is_of_events(release: ReleasedFile, promise: PromiseEntry) -> bool:
     return name in ("known_events", "max_confidence") or (name in ("l", "t") and release.known is not None)
 
 
-def _known_events(con: sql.Connection, releases: list[ReleasedFile], missing: list[str]) -> Iterator[Finding]:
+def _known_events(
+    con: sql.Connection, record: Record, releases: list[ReleasedFile], missing: list[str]
+) -> Iterator[Finding]:
     """Count again who holds any known events of a person, and what that tells about sensitive values."""
     parts = [
         LinkedPart(
@@ -300,6 +303,11 @@ def _known_events(con: sql.Connection, releases: list[ReleasedFile], missing: li
             if promise["name"] not in counted:  # the same for all tables
                 counted[promise["name"]] = tables.learned(column)[name] if column else tables.smallest()
             yield _compared(one.entry["name"], promise["name"], counted[promise["name"]], promise["measured"])
+    linked = record.get("linked")
+    if tables and linked and record["duckdb"] == duckdb.__version__:  # by whose hashes the attacked people are chosen
+        is_same = linked["known"] == tables.known and linked["exposure"] == tables.exposure(linked["k"])
+        words = "what attackers find is the same" if is_same else "attackers find another share of the people"
+        yield Finding("record", "linked", "confirmed" if is_same else "differs", words)
 
 
 def summary(findings: list[Finding]) -> str:

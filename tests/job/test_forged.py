@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import functools
 import json
+import operator
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -383,3 +384,54 @@ def test_only_a_signature_notices_where_everything_was_forged(
     for command in (verify, collect):  # signed by the forger: whose key it is, only --key tells
         code, sentence = said(capsys, *command, "--key", "signing.key.pub")
         assert (code, "record: signature differs" in sentence) == (1, True)
+
+
+NOT_IN_ANY_FILE = re.compile(
+    r"duckanon|duckdb|python|started|finished|warnings|tables/0/source"
+    r"|tables/0/measures/?(step|classes|risk|coarseness|narrowing|prediction|erased|utility|$).*"
+)
+"""What only a signature covers, or only the report says."""
+
+
+def places(value: Json, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield the paths of all parts of a record."""
+    yield path
+    for key, part in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from places(part, (*path, key))
+
+
+def others(value: Json) -> list[Json]:
+    """Return other values in place of one, of its type and of others."""
+    if isinstance(value, bool) or value is None:
+        return [not value, 7, "x"]
+    if isinstance(value, int | float):
+        return [value + 1, -1, 2 * value + 0.5, None, 10**16, "x"]
+    if isinstance(value, str):
+        return [f"{value}x", "", 5, None]
+    return [[], {}, None, value + value[:1] if isinstance(value, list) else {**value, "more": 1}]
+
+
+@pytest.mark.thorough
+@pytest.mark.study
+def test_a_change_of_any_part_of_a_record_is_noticed_by_evidence(
+    copied: Path, database: duckdb.DuckDBPyConnection
+) -> None:
+    original = json.loads(RECORD.read_text(encoding="utf-8"))
+    believed, sentences, con = [], [], database.cursor()
+    for path in list(places(original))[1:]:
+        whole = functools.reduce(operator.getitem, path, original)
+        for other in others(whole):
+            changed = copy.deepcopy(original)
+            functools.reduce(operator.getitem, path[:-1], changed)[path[-1]] = other
+            RECORD.write_text(json.dumps(changed), encoding="utf-8")
+            if changed == original:
+                continue
+            try:
+                evidence(con, "policy.toml", "evidence.zip")
+            except JobError as refusal:
+                sentences.append(str(refusal))
+                continue
+            Path("evidence.zip").unlink()
+            believed.append("/".join(map(str, path)))
+    assert [sentence for sentence in sentences if "\n" in sentence] == []
+    assert [path for path in believed if not NOT_IN_ANY_FILE.fullmatch(path)] == []

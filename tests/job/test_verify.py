@@ -152,6 +152,15 @@ def test_a_column_box_of_the_method_is_not_the_dropped_one(
     assert (code, found["columns"]) == (0, "confirmed")
 
 
+def test_letters_beyond_ascii_have_two_cases_in_a_file(
+    folder: Path, database: duckdb.DuckDBPyConnection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database.execute("COPY (SELECT *, age AS ä, sex AS Ä FROM 'people.parquet') TO 'cases.parquet'")
+    policy = WITHOUT_PERSON.replace("people.parquet", "cases.parquet")
+    file = released(folder, policy.replace("[method]", '"ä" = "drop"\n"Ä" = "quasi_identifier"\n\n[method]'))
+    assert verified(capsys, file)[0] == 0
+
+
 def test_the_ends_of_intervals_clash_in_any_case(folder: Path, database: duckdb.DuckDBPyConnection) -> None:
     database.execute("COPY (SELECT * RENAME (age AS Age), 7 AS age_lo FROM 'people.parquet') TO 'clash.parquet'")
     policy = WITHOUT_PERSON.replace("people.parquet", "clash.parquet").replace("age =", "Age =")

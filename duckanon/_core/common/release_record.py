@@ -142,14 +142,14 @@ class CellsEntry(TypedDict):
     max_deviation: Count | None  # of a shown number from the true one
     # by column and hierarchy, the groups of each value, by the places of their labels among those of the file in
     # ascending order; -1: the group of all values
-    hierarchies: NotRequired[dict[str, list[str]]]
+    hierarchies: dict[str, list[str]]
 
 
 class TableEntry(TypedDict):
     """One table of a release; `measures` are those of the report."""
 
     name: Name
-    source: str
+    source: Name
     rows: NotRequired[Count]  # these four only a copy for recipients lacks
     people: NotRequired[Count | None]
     sha256: NotRequired[Hash]
@@ -233,9 +233,9 @@ class TermsEntry(TypedDict):
 class Record(TypedDict):
     """A run of the job."""
 
-    duckanon: str
-    duckdb: str
-    python: str
+    duckanon: Name
+    duckdb: Name
+    python: Name
     started: Time
     finished: Time | None
     outcome: Literal["released", "dry run", "promise broken"] | None
