@@ -20,7 +20,7 @@ from duckanon.cli import (
 )
 from duckanon.cli.output import FORMATS
 
-JOB_COMMANDS = ("release", "policy", "history", "verify", "evidence", "account", "workbench")
+JOB_COMMANDS = ("release", "policy", "history", "verify", "evidence", "keys", "account", "workbench")
 """Commands for which exit code 1 means a broken promise, and a wrong command line is 2, like a wrong policy."""
 COMMANDS = ("shell", "run", "functions", "sql", "assess", "demo", "render", "extension", *JOB_COMMANDS)
 TAKING_VALUES = ("--db", "--format", "-c")
@@ -86,6 +86,7 @@ def parser() -> Parser:
     policy_command.add_verify(commands)
     account_command.add_to(commands)
     policy_command.add_evidence(commands)
+    policy_command.add_keys(commands)
     workbench_command.add_to(commands)
     for command in (shell, run):
         _add_database(command, is_command=True)

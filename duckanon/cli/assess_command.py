@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:  # `duckanon --version` can do without DuckDB
     import duckdb
 
+    from duckanon.job.policy import Source
+
 WIDTH = 100
 """Columns of the text."""
 
@@ -46,8 +48,8 @@ def add_to(commands: Any) -> None:
         help="report what a table reveals about people",
         description="Report the role of every column of a table, why it has that role, and what to type next.",
     )
-    parser.add_argument("file", metavar="FILE", help="CSV, Parquet or DuckDB file")
-    parser.add_argument("--table", metavar="NAME", help="the table of a DuckDB file, if it has several")
+    parser.add_argument("file", metavar="FILE", help="CSV, Parquet or DuckDB file, or address of a server")
+    parser.add_argument("--table", metavar="NAME", help="the table of a DuckDB file, if it has several, or of a server")
     parser.add_argument("--person", metavar="COLUMN", help="the column that identifies people, if it is not found")
     parser.set_defaults(runner=run)
 
@@ -56,13 +58,15 @@ def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     import duckanon
     from duckanon.cli import interrupts, output
+    from duckanon.job.draft import without_password
 
     con = duckanon.connect()
     try:
         con.execute("SET python_enable_replacements = false; SET enable_progress_bar = false").fetchall()
 
         def work() -> str:
-            return assessment(con, options.file, open_table(con, options.file, options.table), options.person)
+            opened = open_table(con, options.file, options.table)
+            return assessment(con, without_password(options.file), opened, options.person)
 
         output.writer(sys.stdout)(output.visible(interrupts.interruptible(con.interrupt, work), keep="\n"))
     finally:
@@ -75,6 +79,10 @@ def open_table(con: duckdb.DuckDBPyConnection, file: str, table: str | None = No
 
     Nothing is written: a database is opened read-only. A text is read once, into memory.
     """
+    from duckanon.job.policy import Source, is_server
+
+    if is_server(file):
+        return _open_server(con, Source(path=file, table=table))
     path = Path(file)
     if not path.exists():
         raise ValueError(f"duckanon assess: there is no file {file}.")
@@ -107,6 +115,20 @@ def open_table(con: duckdb.DuckDBPyConnection, file: str, table: str | None = No
     schema, name = (part.replace('"', '""') for part in names[chosen[0]])
     con.execute(f'CREATE TEMP VIEW assessed AS FROM assessed_file."{schema}"."{name}"').fetchall()
     return chosen[0].removeprefix("main.")
+
+
+def _open_server(con: duckdb.DuckDBPyConnection, source: Source) -> str:
+    """Fetch a table of a PostgreSQL server as the view ``assessed``."""
+    from duckanon.job.errors import JobError
+    from duckanon.job.warehouse import fetched
+
+    if source.table is None:
+        raise ValueError("duckanon assess: --table must say which table of the server is meant.")
+    try:
+        con.execute(f"CREATE TEMP VIEW assessed AS {fetched(con, source).query}").fetchall()
+    except JobError as error:
+        raise ValueError(f"duckanon assess: {error}") from None
+    return source.table
 
 
 def assessment(

@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _flush(sys.stderr)
     if is_written or "release" in given:  # a release is there, whoever reads of it
         return code
-    return code or (3 if {"policy", "history", "verify", "evidence", "account"} & set(given) else 1)
+    return code or (3 if {"policy", "history", "verify", "evidence", "keys", "account"} & set(given) else 1)
 
 
 def _flush(stream: TextIO) -> bool:

@@ -1,4 +1,4 @@
-"""``duckanon policy`` drafts and checks policies; ``history``, ``verify`` and ``evidence`` read records."""
+"""``duckanon policy`` drafts and checks policies; ``history``, ``verify``, ``evidence`` and ``keys`` are of records."""
 
 from __future__ import annotations
 
@@ -62,6 +62,10 @@ def _init(options: argparse.Namespace) -> int:
     try:
         with path.open("x", encoding="utf-8") as file:  # a policy that somebody has read is not overwritten
             file.write(text)
+    except FileExistsError:
+        raise FileProblem(
+            f"{path}: there is a file of this name, and it is not replaced; name another with --to."
+        ) from None
     except OSError as error:
         raise FileProblem(f"{path}: the policy cannot be written ({error.strerror}).") from None
     return 0
@@ -100,6 +104,14 @@ def _run_history(options: argparse.Namespace) -> int:
     return exit_code("duckanon history", work)
 
 
+_KEY = {
+    "action": "append",
+    "default": [],
+    "metavar": "PUBLIC",
+    "help": "a file of public keys, one of which must have signed the record; may be given several times",
+}
+
+
 def add_verify(commands: Any) -> None:
     """Describe ``duckanon verify``."""
     parser = commands.add_parser(
@@ -109,27 +121,42 @@ def add_verify(commands: Any) -> None:
         "a release can check it. Exit code 1 where a number differs.",
     )
     parser.exit_code = 2
-    parser.add_argument("files", metavar="RELEASE", nargs="+", help="the released files of one record")
+    parser.add_argument(
+        "files",
+        metavar="RELEASE",
+        nargs="+",
+        help="the released files of one record, and its report (default: the one beside the first file)",
+    )
     parser.add_argument("--record", metavar="RECORD.json", help="the record (default: RELEASE.record.json)")
+    parser.add_argument("--key", **_KEY)
     parser.set_defaults(runner=_run_verify)
 
 
 def _run_verify(options: argparse.Namespace) -> int:
+    from duckanon.cli.output import complain, visible
     from duckanon.cli.release_command import exit_code, visible_lines
-    from duckanon.job import verification
+    from duckanon.job import signing, verification
     from duckanon.job.record import read
     from duckanon.job.run import connection
 
     def work() -> int:
         files = [Path(path) for path in options.files]
-        record = read(options.record or f"{files[0]}.record.json")
+        record, keys = read(options.record or f"{files[0]}.record.json"), signing.trusted(options.key)
+        if (
+            not options.record
+            and (report := record["report"])
+            and (found := files[0].with_name(report["path"])).exists()
+        ):
+            files += [found] if found not in files else []
         con = connection()
         try:
-            findings = verification.verify(con, record, files)
+            findings = verification.verify(con, record, files, keys)
         finally:
             con.close()
         print(visible_lines(verification.summary(findings)))
-        return int(any(one.outcome == "differs" for one in findings))
+        if refusal := verification.refusal(findings):
+            complain(visible(f"duckanon verify: {refusal}"))
+        return int(refusal is not None)
 
     return exit_code("duckanon verify", work)
 
@@ -140,26 +167,59 @@ def add_evidence(commands: Any) -> None:
         "evidence",
         help="collect what an auditor needs of a release",
         description="Collect the policy, record, report, versions, hierarchies and plan of the last release of a "
-        "policy, and what `duckanon verify` says of it, in a zip file that holds no value of the data.",
+        "policy, and what `duckanon verify` says of it, in a zip file that holds no value of the data. Where a number "
+        "differs, nothing is written, and the exit code is 1.",
     )
     parser.exit_code = 2
     parser.add_argument("policy", metavar="POLICY.toml", help="the policy of the release")
     parser.add_argument("--to", dest="target", metavar="EVIDENCE.zip", required=True, help="the file to write")
+    parser.add_argument("--key", **_KEY)
+    parser.add_argument(
+        "--for-recipients",
+        action="store_true",
+        help="what may leave with the release: the record without what it says of the original, the report, the key",
+    )
     parser.set_defaults(runner=_run_evidence)
 
 
 def _run_evidence(options: argparse.Namespace) -> int:
     from duckanon.cli.release_command import exit_code
+    from duckanon.job import signing
     from duckanon.job.evidence import evidence
     from duckanon.job.run import connection
 
     def work() -> int:
+        keys = signing.trusted(options.key)
         con = connection()
         try:
-            names = evidence(con, options.policy, options.target)
+            names = evidence(con, options.policy, options.target, keys, is_for_recipients=options.for_recipients)
         finally:
             con.close()
         print(f"{options.target}: {', '.join(names)}")
         return 0
 
     return exit_code("duckanon evidence", work)
+
+
+def add_keys(commands: Any) -> None:
+    """Describe ``duckanon keys``."""
+    parser = commands.add_parser(
+        "keys",
+        help="make a key that signs records",
+        description="Make a key for duckanon release --sign, which only you may read, and its public key, KEY.pub, for "
+        "duckanon verify --key. A file that is there is not overwritten.",
+    )
+    parser.exit_code = 2
+    parser.add_argument("key", metavar="KEY", help="the file of the new key")
+    parser.set_defaults(runner=_run_keys)
+
+
+def _run_keys(options: argparse.Namespace) -> int:
+    from duckanon.cli.release_command import exit_code
+    from duckanon.job.signing import make_keys
+
+    def work() -> int:
+        print(f"{options.key} signs and stays secret; {make_keys(Path(options.key))} goes to whoever verifies")
+        return 0
+
+    return exit_code("duckanon keys", work)

@@ -71,6 +71,7 @@ def add_to(commands: Any) -> None:
         help="in CSV files, put an apostrophe before texts that a spreadsheet would compute",
     )
     parser.add_argument("--previous", metavar="FILE", help="the previous release (default: the file at the target)")
+    parser.add_argument("--sign", metavar="KEY", help="sign the record with this key; duckanon keys makes one")
     parser.add_argument("--dry-run", action="store_true", help="do everything except write")
     parser.add_argument("--progress", action="store_true", help="show progress, also without a terminal")
     parser.set_defaults(runner=run)
@@ -131,7 +132,8 @@ def _released(options: argparse.Namespace) -> int:
             cancel_all()
             interrupt_all()
 
-        job = partial(released, con, policy, given, previous=options.previous, dry_run=options.dry_run, say=say)
+        given_too = {"previous": options.previous, "dry_run": options.dry_run, "sign": options.sign}
+        job = partial(released, con, policy, given, say=say, **given_too)
         try:
             records.append(interruptible(interrupt, job))
         finally:
@@ -186,6 +188,10 @@ def summary(record: Record) -> str:
             lines.append(f"  processed in {parts}, within {memory['given']}\n")
         for name, value, meaning in quantities.parameters_apart(table):
             lines.append(f"  {table['method']['name']} with {name} = {value}: {meaning}\n")
+        gone, rows = table["suppressed"], max(table["rows"], 1)
+        if quantities.unit_of(table) == "people" and round(gone["rows"] / rows - gone["fraction"], 4):
+            share = f"{gone['rows']} of {rows} rows ({gone['rows'] / rows:.4%})"
+            lines.append(f"  suppressed: {share}; what is promised is a share of the people\n")
         lines += [
             f"  {'kept' if promise['passed'] else 'BROKEN'}: {promise['words']}\n" for promise in table["promises"]
         ]

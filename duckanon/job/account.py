@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from duckanon._core.account.joint import JointCounts
 from duckanon._core.account.releases import Releases
 from duckanon._core.account.storage import HASH_SIZE, Account, AccountError, is_missing
 from duckanon._core.common import progress
-from duckanon._core.common.amounts import counted, were
+from duckanon._core.common.amounts import counted
 from duckanon._core.common.arrays import Ints
 from duckanon._core.common.release_record import AccountEntry
 from duckanon.job import account_entries, account_witnesses, keys, readback, warehouse
@@ -59,14 +59,28 @@ class JobAccount:
         self.releases = Releases(account)
         self.cohorts: dict[str, CohortState] = {}  # of tables in cohorts
         self.entries: dict[str, Entry] = {}  # of tables that this run has released so far
+        self._folders: dict[str, str] = {}  # of tables whose earlier releases were made in another folder
         self._file = file
         self._key = key
         self._latest = self.releases.latest()
 
-    def of_table(self, name: str) -> list[Listed]:
-        """Return the earlier releases of a table of this policy."""
+    def of_table(self, name: str, last: Callable[[], Collection[str]]) -> list[Listed]:
+        """Return the earlier releases of a table of this policy, which may have been in another folder then.
+
+        Args:
+            name: The table.
+            last: Returns the hashes by which the last release is recognized; asked only where the folder is another.
+        """
         listed = self.releases.listed()
-        return [one for one in listed if account_witnesses.is_of_table(self._file, name, one, listed)]
+        if found := [one for one in listed if account_witnesses.is_of_table(self._file, name, one, listed)]:
+            return found
+        others = [one for one in listed if (one.policy, one.name) == (self._file.path.name, name)]
+        hashes = last() if others else ()
+        folder = next((one.folder for one in reversed(others) if one.sha256 in hashes), None)
+        if folder is None:
+            return []
+        self._folders[name] = folder
+        return [one for one in others if one.folder == folder]
 
     def has(self, mark: str) -> bool:
         """Tell whether a run that was killed had entered its release."""
@@ -125,7 +139,7 @@ class JobAccount:
             counts=counts,
             sets=read.sets_of_values() if is_pseudonym or self._has_cohorts_of_tables else {},
             labels=read.labels,
-            folder=account_witnesses.folder_of(self._file),
+            folder=self._folders.get(name) or account_witnesses.folder_of(self._file),
         )
 
     @property
@@ -237,7 +251,7 @@ class _Counted:
     @property
     def words(self) -> str:
         """What was counted."""
-        without = f", without {self.lost} that {were(self.lost)} lost" if self.lost else ""
+        without = f", without {self.lost} that {'was' if self.lost == 1 else 'were'} lost" if self.lost else ""
         return f"Over all releases of the account ({self.releases}{without}),"
 
     @property

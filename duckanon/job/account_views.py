@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from itertools import groupby
 from pathlib import Path
 
 import duckdb
@@ -24,16 +23,15 @@ from duckanon.job.policy_file import PolicyFile
 
 
 @contextmanager
-def _opened(policy: str, *, is_lacking_refused: bool = True) -> Iterator[tuple[PolicyFile, Account, Releases]]:
+def _opened(policy: str, *, is_shown: bool = False) -> Iterator[tuple[PolicyFile, Account, Releases]]:
     file, path, key = _account_of(policy)
-    where = places(file)
     with problems():
         if is_missing(path):
-            refuse_lacking(file, where, None, None)
+            refuse_lacking(file, places(file), None, None)
         with Account(path, key) as account:
             releases = Releases(account)
-            if is_lacking_refused:
-                refuse_lacking(file, where, releases, account.identity)
+            if not is_shown:
+                refuse_lacking(file, places(file), releases, account.identity)
             yield file, account, releases
 
 
@@ -47,7 +45,7 @@ def _account_of(policy: str) -> tuple[PolicyFile, Path, str]:
 
 def show(policy: str) -> list[str]:
     """Return a line about each table that was released, and about each adoption."""
-    with _opened(policy, is_lacking_refused=False) as (file, account, releases):
+    with _opened(policy, is_shown=True) as (file, account, releases):
         lines = [
             f"{one.release}  {one.made}  {one.policy_path}  {one.name}: {counted(one.people, 'person', 'people')} in "
             f"{counted(one.classes, 'class', 'classes')}"
@@ -68,31 +66,28 @@ def adopt(policy: str, *, accepts_loss: bool) -> list[str]:
         accepts_loss: Whether the person said so; else what is lost is said, and nothing is changed.
     """
     file, path, key = _account_of(policy)
-    where = places(file)
     with ExitStack() as stack, problems():
         account = None if is_missing(path) else stack.enter_context(Account(path, key))
         releases = Releases(account) if account else None
-        found = lacking(file, where, releases, account.identity if account else None)
+        found = lacking(file, places(file), releases, account.identity if account else None)
         if not found:
             return ["nothing was changed: no release is known that the account lacks"]
         listed = releases.listed() if releases else []
         words, lost = ", and ".join(one.words for one in found), max(one.lost(listed) for one in found)
-        left_out = (
-            f"who was in which class of {'it' if lost == 1 else 'them'} is lost, and joint promises will be kept only "
-            "towards who has no file of it"
+        missed = (
+            f"joint promises will not count {counted(lost, 'release', 'releases')}"
             if lost
             else "none of its releases is known to be lost"
         )
         if not accepts_loss:
             raise FileProblem(
-                f"{path}: the account {words}: {left_out}; restore a backup, or add --accept-loss to go on without "
-                "(nothing was changed)."
+                f"{path}: the account {words}: {missed}; restore a backup, or add --accept-loss "
+                "to go on (nothing was changed)."
             )
         if releases is None:
             releases = Releases(stack.enter_context(Account(path, key, create=True)))
         releases.adopt([one.key for one in found], lost, words)
-    of = f", without {counted(lost, 'release', 'releases')}" if lost else ""
-    return [f"adopted{of}: {left_out}; the account says so from now on"]
+    return [f"adopted: {missed}; the account says so from now on"]
 
 
 def check(policy: str) -> tuple[list[str], bool]:
@@ -104,13 +99,15 @@ def check(policy: str) -> tuple[list[str], bool]:
         asked_k = max((table.promises.joint_k or 0 for table in tables), default=0)
         asked_l = max((table.promises.joint_l or 0 for table in tables), default=0)
         asked_t = min((one.promises.joint_t for one in tables if one.promises.joint_t is not None), default=None)
-        lines, is_kept = [], True
-        after = [(one, counts) for one, counts in releases.joint() if isinstance(one, Listed)]
-        for _, of_release in groupby(after, lambda each: each[0].release):  # whose tables count together
-            tables_of_release = list(of_release)
-            release, counts = tables_of_release[-1]
-            names = ", ".join(one.name for one, _ in tables_of_release)
-            line, is_kept = f"{release.release}  {names}: joint_k = {counts.k}", (counts.k or 0) >= asked_k
+        lines: list[str] = []
+        names: list[str] = []
+        is_kept = True
+        for one, counts in releases.joint():
+            assert isinstance(one, Listed)
+            is_same = one.release == len(lines)  # tables of a release count together: the line of the last one is true
+            names = [*(names if is_same else ()), one.name]
+            lines = lines[:-1] if is_same else lines
+            line, is_kept = f"{one.release}  {', '.join(names)}: joint_k = {counts.k}", (counts.k or 0) >= asked_k
             for column in sorted(counts.left):
                 left, distance = counts.values_left(column), counts.distance(column)
                 line += f", joint_l of {column} = {left}"
@@ -152,6 +149,7 @@ def _refuse_in_source(con: sql.Connection, file: PolicyFile, person: str) -> Non
     """Refuse a person whom the next release would count as somebody new: one of the table, and not to be erased."""
     if person in erased_people(con, file):
         return
+    con.execute(f"SET file_search_path = {sql.literal(str(file.path.parent.resolve()))}").fetchall()
     for name, table in file.policy.tables.items():
         if not table.method.makes_classes or table.person is None:
             continue

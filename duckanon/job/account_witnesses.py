@@ -149,12 +149,11 @@ def _of_record(path: Path, is_ours: bool) -> Witness | None:
 def _of_report(path: Path) -> Witness | None:
     try:
         numbers = {name: json.loads(html.unescape(value)) for value, name in _NUMBER.findall(path.read_text("utf-8"))}
-    except (OSError, ValueError):  # something else
-        return None
-    if "account/releases" not in numbers:
+        releases = int(numbers["account/releases"])
+    except (OSError, ValueError, TypeError, KeyError):  # something else, or of a policy without an account
         return None
     hashes = [numbers.get(name.replace("people", "sha256")) for name in numbers if name.endswith("people")]
-    return _of_release(f"the report {path.name}", int(numbers["account/releases"]), None, hashes)
+    return _of_release(f"the report {path.name}", releases, None, hashes)
 
 
 def _of_release(name: str, releases: int, account: str | None, hashes: Sequence[str | None]) -> Witness | None:
@@ -163,8 +162,4 @@ def _of_release(name: str, releases: int, account: str | None, hashes: Sequence[
 
 
 def _words(releases: int, name: str) -> str:
-    return (
-        f"lacks the last of {releases} releases that {name} knows"
-        if releases > 1
-        else f"lacks a release that {name} knows"
-    )
+    return f"lacks {f'the last of {releases} releases' if releases > 1 else 'a release'} that {name} knows"

@@ -19,8 +19,10 @@ from duckanon.job.policy import Table, source_format
 from duckanon.job.promises import Promise, Tables
 
 _TOTAL = sql.literal(TOTAL)
-_ADDED = ("people", "value", "max_deviation", "published", "interval_checked")
+ADDED = ("people", "value", "max_deviation", "published", "interval_checked")
 _CATALOG = "previous_cells"
+_ROUNDING = 1e-6
+
 Fault = tuple[tuple[str, ...], str]
 
 
@@ -48,8 +50,8 @@ def check_roles(table: Table) -> Iterator[Fault]:
             )
     if measure is not None and measure not in table.named("sensitive", "numeric"):
         yield (("method", "measure"), f"method.measure: {measure} must have the role sensitive or numeric.")
-    if any(name.lower() in _ADDED for name in table.protected):
-        yield (("columns",), f"columns must not be called {', '.join(_ADDED)}, as the release's own; rename them.")
+    if any(name.lower() in ADDED for name in table.protected):
+        yield (("columns",), f"columns must not be called {', '.join(ADDED)}, as the release's own; rename them.")
 
 
 def check_promises(table: Table) -> Iterator[Fault]:
@@ -212,6 +214,25 @@ def counted_again(con: sql.Connection, rows: str, promise: str, entry: TableEntr
         return smallest(con, rows)
     given, trees = entry["method"]["parameters"], aggregate_trees.restored(con, rows, entry["cells"])
     return open_cells(con, rows, given, trees) if promise == "open_cells" else hidden_value(con, rows, given, trees)
+
+
+def miscounted(con: sql.Connection, rows: str, recorded: TableEntry) -> list[str]:
+    """Return what the record says otherwise of the cells than the file; of sums only the original tells intervals."""
+    given, cells = recorded["method"]["parameters"], recorded["cells"]
+    trees = {name: list(tables) for name, tables in aggregate_trees.restored(con, rows, cells).items()}
+    counted = entry(con, Tables(rows, rows, rows, None, trees), given)
+    of_file = ["cells", "hidden", "margins", "max_deviation"]
+    of_file += [] if given.get("measure") else ["faults", "narrowest_interval", "median_interval"]
+    return [name for name in of_file if not _alike(counted[name], cells[name])]  # type: ignore[literal-required]
+
+
+def _alike(one: Any, other: Any) -> bool:
+    """Compare numbers, and what has numbers in it, up to the order in which sums were added."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_alike(value, other[name]) for name, value in one.items())
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    return bool(one == other or (isinstance(one, float) and isinstance(other, float) and abs(one - other) < _ROUNDING))
 
 
 def left_out(con: sql.Connection, tables: Tables, given: Mapping[str, Any]) -> SuppressedEntry:

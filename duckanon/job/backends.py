@@ -6,6 +6,7 @@ Where memory is given, the job's tables are in a file of its temporary folder; e
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -126,7 +127,16 @@ def choose_backend(table: Table, rows: int, place: Storage, plan: Path | None) -
             f"memory must be at least {amount(estimate)} for {table.method.name} of {rows} rows; got {memory}, and "
             f"it cannot be processed in partitions {missing}."
         )
+    if needs := missing_package(table):
+        raise PolicyError(f"memory must be at least {amount(estimate)} here; got {memory}, and {needs}.")
     return Backend(memory, estimate, True)
+
+
+def missing_package(table: Table) -> str | None:
+    """Return, in words, the package that a table needs in partitions, and that is not there."""
+    if table.method.name != "generalize" or importlib.util.find_spec("sqlglot"):
+        return None
+    return 'generalize needs sqlglot to process a table in partitions: pip install "duckanon[render]" brings it'
 
 
 def _missing(table: Table, plan: Path | None) -> str | None:

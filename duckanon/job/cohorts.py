@@ -113,10 +113,10 @@ class Cohorts:
         asked = max(table.promises.joint_l or 1, int(np.ceil(table.promises.l or 1)))
         return Rules(k, asked, k if is_first else cohorts.size or 3 * k, cohorts.patience, cohorts.refresh)
 
-    def _was_in(self, count: int) -> Bools:
+    def _was_in(self, last: LastRelease | None, count: int) -> Bools:
         """Return who was in a release of this table."""
         found = np.zeros(count, np.bool_)
-        for one in self._ledger.of_table(self._name):
+        for one in last.earlier if last else ():
             found |= self._ledger.releases.classes(one.number, count)[0] != ABSENT
         return found
 
@@ -162,7 +162,7 @@ class Cohorts:
             before=np.append(places(every, before_labels), ABSENT)[before],
             now=now,
             is_seen=counts.is_seen,
-            was_in=self._was_in(known.count),
+            was_in=self._was_in(last, known.count),
             must_go=np.isin(np.arange(known.count), self._erased(con, table, known)),
             waited=waited,
             stale=stale,

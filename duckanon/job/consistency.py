@@ -9,7 +9,7 @@ from itertools import islice
 from duckanon.job import aggregates
 from duckanon.job.errors import PolicyError
 from duckanon.job.linked_consistency import linked_errors, linked_faults
-from duckanon.job.policy import FORMATS, LEFT_OUT, UNDECIDED, Table, format_of, is_database, is_server
+from duckanon.job.policy import FORMATS, LEFT_OUT, UNDECIDED, Table, format_of, is_database, is_server, source_format
 from duckanon.job.policy_file import PolicyFile
 from duckanon.job.promise_claims import claim_faults
 
@@ -33,6 +33,9 @@ def check(file: PolicyFile) -> None:
             text = "plan is for a policy of one table; give each table a plan of its own."
             found.append(file.wrong(table_name, ("plan",), text))
         found += [file.wrong(table_name, *fault) for fault in islice(_check_account(file, table), 1)]
+        if table.reference and not (table.promises.prediction or file.policy.report):
+            text = "reference is compared where promises.prediction is true or a report is written; here nothing is."
+            found.append(file.wrong(table_name, ("reference",), text))
         keyed = [name for name, one in table.columns.items() if one.is_pseudonym or one.shift_days]
         if aggregates.is_keyed(table) and file.policy.key is None:
             text = "method.method needs a key; add [key] with environment (the name of a variable) or file."
@@ -74,6 +77,8 @@ def _check_source(table: Table) -> Iterator[Fault]:
             "source.query must not call anon.pseudonym or anon.shift_date, since it would contain the key; give the "
             'column the role "pseudonym", or shift_days.',
         )
+    if source.types and (source.path is None or is_server(source.path) or source_format(source.path) != "csv"):
+        yield (("source", "types"), "source.types is for CSV files, whose types are guessed; cast in source.query.")
     yield from _check_target(table)
 
 
@@ -84,6 +89,8 @@ def _check_target(table: Table) -> Iterator[Fault]:
         yield (("target", "path"), f"target.path must end in one of {endings}, or begin with postgresql://.")
     if is_server(target.path) and not target.table:
         yield (("target",), "target.table must say which table of the server is written.")
+    if target.table and not is_database(target.path):
+        yield (("target", "table"), "target.table is for DuckDB files and servers, which have tables; remove it.")
     if target.replace and not is_server(target.path):
         yield (
             ("target", "replace"),

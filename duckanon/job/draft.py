@@ -49,11 +49,14 @@ path = {target}  # .parquet, .csv, .csv.gz or .duckdb
 
 _K = 10
 
+_PASSWORD = re.compile(r"(//[^:@/?]*)(?::(?!\d+/\w*\?).*|@.*)?@", re.DOTALL)
+"""A user and a password in an address, up to the last @: a password may have others, and a question mark."""
+
 _ENDING = """
 [method]
 # generalize, recode, suppress_cells, boxes, microaggregate; new records: synthesize, spectral_release, svd_swap, pica
 {linked}name = "generalize"
-
+{narrowing}
 # Counted on the written file before it is published.
 [promises]
 k = {k}                          # people in every class, at least
@@ -75,17 +78,20 @@ def draft(con: sql.Connection, path: str, table: str | None, query: str | None, 
     except duckdb.Error as error:
         raise FileProblem(f"{path}: the table cannot be read ({sql.why(error)}).") from None
     folder = policy.parent if policy else Path()
-    shown = _without_password(path) if is_server(path) else os.path.relpath(path, folder)
+    shown = without_password(path) if is_server(path) else os.path.relpath(path, folder)
     stem = re.sub(r"\W+", "_", table or ("table" if is_server(path) else Path(path).name.split(".")[0]))
-    which = f"table = {_text(table)}\n" if table else f"query = {_text(query)}\n" if query else ""
+    is_secret = is_server(path) and shown != path
+    which = "# The password stays out of here: it comes from PGPASSWORD or ~/.pgpass.\n" if is_secret else ""
+    which += f"table = {_text(table)}\n" if table else f"query = {_text(query)}\n" if query else ""
     beginning = _BEGINNING.format(
         policy=policy or "policy.toml", path=_text(shown), table=which, target=_text(f"{stem}_release.parquet")
     )
     roles = _one_person(columns)
     lines = "".join(f"{_key(name)} = {_text(role)}  # {_comment(why)}\n" for name, role, why in roles)
-    lines += narrowing_comments(con, {name: role for name, role, _ in roles})
+    comments, narrowing = narrowing_comments(con, {name: role for name, role, _ in roles})
     sensitive = [name for name, role, _ in columns if role == "sensitive"]
-    return beginning + lines + _ENDING.format(k=_K, diversity=_diversity(sensitive), linked=_linked(con, roles))
+    given = {"diversity": _diversity(sensitive), "linked": _linked(con, roles), "narrowing": narrowing}
+    return beginning + lines + comments + _ENDING.format(k=_K, **given)
 
 
 def _linked(con: sql.Connection, roles: list[tuple[str, str, str]]) -> str:
@@ -103,27 +109,36 @@ def _linked(con: sql.Connection, roles: list[tuple[str, str, str]]) -> str:
     )
 
 
-def narrowing_comments(con: sql.Connection, roles: dict[str, str]) -> str:
-    """Return comments about the columns that would narrow down a quasi-identifier if they were released as they are."""
+def narrowing_comments(con: sql.Connection, roles: dict[str, str]) -> tuple[str, str]:
+    """Return comments about the columns that would narrow down a quasi-identifier if they were released as they are.
+
+    The second is the option that lets those be released whose role the draft knows, commented out.
+    """
     protected = [name for name, role in roles.items() if role == "quasi_identifier"]
     kept = [name for name, role in roles.items() if role not in ("identifier", "person", "drop", "quasi_identifier")]
     judged = refusals.foreseen(con, "FROM memory.main.drafted", protected, kept, _K)
     if not judged:
-        return ""
+        return "", ""
     told = "".join(f"#   {_comment(refusals.finding(*pair))}\n" for pair in judged)
-    names = json.dumps(list(dict.fromkeys(kept for kept, *_ in judged)), ensure_ascii=False)
+    names = [kept for kept in dict.fromkeys(kept for kept, *_ in judged) if roles[kept] != UNDECIDED]
+    option = f"# narrowing = {_comment(json.dumps(names, ensure_ascii=False))}\n" if names else ""
     return (
         f"\n# A release refuses columns that reveal more about a quasi-identifier than its released values do:\n{told}"
         "# Give them the role quasi_identifier (protected, too) or identifier (dropped); or, to release them\n"
-        f"# all the same, write under [method]: narrowing = {_comment(names)}\n"
-    )
+        "# all the same, list them in narrowing under [method].\n"
+    ), option
 
 
-def _without_password(address: str) -> str:
-    """Return an address without the user and the password before its host, and without passwords behind it."""
-    place, _, parameters = address.partition("?")
+def without_password(address: str) -> str:
+    """Return an address without the password before its host, and without passwords behind it; the user stays.
+
+    Examples:
+        >>> without_password("postgresql://me:a?b@c@server:5432/clinic?sslmode=require&password=x")
+        'postgresql://me@server:5432/clinic?sslmode=require'
+    """
+    place, _, parameters = _PASSWORD.sub(r"\1@", address, count=1).replace("://@", "://").partition("?")
     told = [parameter for parameter in parameters.split("&") if parameter and "pass" not in parameter.lower()]
-    return re.sub(r"//.*@", "//", place) + ("?" + "&".join(told) if told else "")
+    return place + ("?" + "&".join(told) if told else "")
 
 
 def _diversity(sensitive: list[str]) -> str:

@@ -38,6 +38,12 @@ class PromiseBroken(JobError):  # noqa: N818 - it says what happened
         self.record = record
 
 
+class Differs(JobError):  # noqa: N818 - it says what happened
+    """A release, its record, its report or its policy say different things."""
+
+    exit_code: ClassVar[int] = 1
+
+
 class PolicyError(JobError):
     """The policy cannot be understood, contradicts itself, or does not fit the table."""
 

@@ -9,40 +9,70 @@ import json
 import platform
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import duckdb
 
 from duckanon._bridge import sql
-from duckanon._core.common.release_record import Record
-from duckanon.job import policy_file, record, verification
-from duckanon.job.errors import FileProblem
+from duckanon._core.common.release_record import Record, TableEntry
+from duckanon.job import methods, policy_file, record, signing, verification
+from duckanon.job.errors import Differs, FileProblem
 from duckanon.job.places import Places, places
+from duckanon.job.policy import Table
 from duckanon.job.policy_file import PolicyFile
+from duckanon.job.promise_claims import COUNTED, asked_promises
+from duckanon.job.record_checks import kind_of
 
 _PACKAGES = ("duckanon", "duckdb", "numpy", "pyarrow", "scikit-learn", "scipy")
 _PASSWORD = re.compile(r"(?<=://)[^/\s\"'@]*@")
+_NOT_ALWAYS = ("linked_k", "max_confidence", "max_small_changes", "known_events")
+"""Promises of tables together, or of a release that has a former one."""
+_RECORDED_AS = {"c": "recursive l", "known_events": None}  # which says how many events are known, not how many people
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # of a zip file: the same evidence is the same file
 
 _README = """\
 Evidence of a release by duckanon. It holds no value of the data: hierarchies and plans are described by their hashes
-and by labels that are no values. "differs" in verify.txt means that the released file is not the one of the record.
+and by labels that are no values. Nothing in verify.txt differs: otherwise no evidence is written.
 {note}
 """
 
 
-def evidence(con: sql.Connection, policy: str | Path, target: str | Path) -> list[str]:
-    """Write the evidence of a policy's last release to a zip file, and return the names of what is in it."""
+_README_FOR_RECIPIENTS = """\
+The record of a release by duckanon, without what it says of the original. With the released files beside it:
+duckanon verify RELEASE --record record.json --key KEY.pub
+The public key in here proves nothing by itself: get it from whoever made the release, by another way.
+"""
+_FOR_RECIPIENTS = ("record.json", "report.html", "public_key.pem")
+
+
+def evidence(
+    con: sql.Connection,
+    policy: str | Path,
+    target: str | Path,
+    trusted: Sequence[str] = (),
+    *,
+    is_for_recipients: bool = False,
+) -> list[str]:
+    """Write the evidence of a policy's last release to a zip file, and return the names of what is in it.
+
+    `trusted` are the public keys of which one must have signed the record. Recipients get less than auditors: the
+    record without what it says of the original, the report and the public key.
+    """
     file, target = policy_file.read(policy), Path(target)
     where = places(file)
     run = record.read(where.record)
     if run["outcome"] != "released":
         raise FileProblem(f"{where.record}: the record is not of a release.")
-    if run["policy"]["sha256"] != file.sha256:
+    if run["policy"] != {"path": file.path.name, "sha256": file.sha256}:
         raise FileProblem(f"{file.path}: the policy was changed after the release; release it again, then collect.")
-    parts = dict(_parts(con, file, where, run))
+    _compare_with_policy(file, where, run)
+    parts = dict(_parts(con, file, where, run, trusted))
+    if is_for_recipients:
+        parts = {name: parts[name] for name in _FOR_RECIPIENTS if name in parts}
+        parts["record.json"] = record.text(signing.copy_for_recipients(run)).encode()
+        parts["README.txt"] = _README_FOR_RECIPIENTS.encode()
     hashes = "".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in sorted(parts.items()))
     parts["sha256.txt"] = hashes.encode()
     written = io.BytesIO()
@@ -57,18 +87,57 @@ def evidence(con: sql.Connection, policy: str | Path, target: str | Path) -> lis
     return sorted(parts)
 
 
-def _parts(con: sql.Connection, file: PolicyFile, where: Places, run: Record) -> Iterator[tuple[str, bytes]]:
+def _compare_with_policy(file: PolicyFile, where: Places, run: Record) -> None:
+    """Refuse a record of other tables, columns, methods or promises than the policy's."""
+    entries = {entry["name"]: entry for entry in run["tables"]}
+    if entries.keys() != file.policy.tables.keys():
+        raise Differs(f"{where.record}: the record is not of the tables of the policy.")
+    for name, table in file.policy.tables.items():
+        entry, path = entries[name], table.target.table if name in where.tables else where.targets[name].name
+        given = json.loads(json.dumps(methods.parameters(table)))
+        given.pop("max_suppressed_fraction", None)  # among the promises
+        wrong = [
+            *(["target.path"] if entry["output"]["path"] != path else []),
+            *(["columns"] if entry["columns"] != record.columns_of(table) else []),
+            *(["method.name"] if entry["method"]["name"] != table.method.name else []),
+            *(f"method.{part}" for part in given if entry["method"]["parameters"].get(part) != given[part]),
+            *_differing_promises(table, entry),
+        ]
+        if wrong:
+            raise Differs(f"{where.record}: the record says otherwise than the policy of {name}: {', '.join(wrong)}.")
+    if run["release"] != file.policy.release.model_dump(mode="json"):
+        raise Differs(f"{where.record}: the record says otherwise than the policy who gets the release, and why.")
+    if where.report and not run["report"]:
+        raise Differs(f"{where.record}: the record has no hash of the report, which the policy names.")
+
+
+def _differing_promises(table: Table, entry: TableEntry) -> Iterator[str]:
+    """Yield the promises of a policy that a record does not have, or of another number."""
+    for name in asked_promises(table.promises):
+        counts = [one for one in entry["promises"] if kind_of(one)[0] in COUNTED[name].as_]
+        asked = [one["asked"] for one in counts if kind_of(one)[0] == _RECORDED_AS.get(name, name)]
+        is_default = name not in table.promises.model_fields_set  # aggregate tables have another
+        is_other = not is_default and any(number != getattr(table.promises, name) for number in asked)
+        if is_other or not (counts or name in _NOT_ALWAYS):
+            yield f"promises.{name}"
+
+
+def _parts(
+    con: sql.Connection, file: PolicyFile, where: Places, run: Record, trusted: Sequence[str]
+) -> Iterator[tuple[str, bytes]]:
     """Yield the names and contents of the evidence."""
     shown = _PASSWORD.sub("", file.text)
     note = "" if shown == file.text else "policy.toml is shown without passwords: its hash is not that of the record."
     yield "README.txt", _README.format(note=note).encode()
     yield "policy.toml", shown.encode()
     yield "record.json", record.text(run).encode()
-    if where.report and where.report.is_file():
-        yield "report.html", where.report.read_bytes()
+    if where.report and run["report"]:
+        yield "report.html", _bytes(where.report)
     versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
     yield "versions.json", _json({"python": platform.python_version(), **versions})
-    yield "verify.txt", _verified(con, where, run).encode()
+    yield "verify.txt", _verified(con, where, run, trusted).encode()
+    if signature := run.get("signature"):
+        yield "public_key.pem", signing.public_pem(signature["public_key"]).encode()
     found = {
         f"{name}.{column}" + (f".{number}" if number > 1 else ""): _hierarchy(con, file.place(path))
         for name, table in file.policy.tables.items()
@@ -82,11 +151,13 @@ def _parts(con: sql.Connection, file: PolicyFile, where: Places, run: Record) ->
         yield "plan.json", _json(plans if len(file.policy.tables) > 1 else next(iter(plans.values())))
 
 
-def _verified(con: sql.Connection, where: Places, run: Record) -> str:
-    """Return what `duckanon verify` says of the released files."""
-    files = list(where.targets.values())
-    on_server = "".join(f"{name}: on a server: not verified.\n" for name in where.tables)
-    return (verification.summary(verification.verify(con, run, files)) if files else "") + on_server
+def _verified(con: sql.Connection, where: Places, run: Record, trusted: Sequence[str]) -> str:
+    """Return what `duckanon verify` says of the released files and the report, or refuse what differs."""
+    files = [*where.targets.values(), *([where.report] if where.report and run["report"] else [])]
+    findings = verification.verify(con, run, files, trusted)
+    if refusal := verification.refusal(findings):
+        raise Differs(f"{where.record}: {refusal}")
+    return verification.summary(findings) + "".join(f"{name}: on a server: not verified.\n" for name in where.tables)
 
 
 def _hierarchy(con: sql.Connection, path: Path) -> dict[str, Any]:
@@ -126,6 +197,13 @@ def _plan(con: sql.Connection, path: Path) -> dict[str, Any]:
 
 def _hash(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise FileProblem(f"{path}: the report cannot be read ({error.strerror}).") from None
 
 
 def _json(value: Any) -> bytes:

@@ -12,12 +12,12 @@ import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from duckanon._core.common.own_files import Replaceable
 from duckanon._core.common.release_record import Record
 from duckanon.job.errors import FileProblem
-from duckanon.job.record import read as read_record
+from duckanon.job.record import load
 from duckanon.job.sources import hash_of
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _outputs(found: Record | None) -> dict[str | None, str | None]:
 
 def _record_at(path: Path) -> Record | None:
     try:
-        return read_record(path)
+        return cast(Record, load(path))  # of which an older version may have written less
     except FileProblem:  # there is none, or something else
         return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,12 +18,12 @@ from duckanon.job.places import target_name
 from duckanon.job.policy import Table, is_server, source_format
 from duckanon.job.policy_file import PolicyFile
 
-_CATALOG, _ROWS = "last_cohorts", "last_cohorts_rows"
+_CATALOG, _ROWS, _FETCHED = "last_cohorts", "last_cohorts_rows", "last_cohorts_rows_fetched"
 
 
 @dataclass(frozen=True)
 class LastRelease:
-    """The last release of a table: what the account knows of it, the query of its rows, and whose they are.
+    """The last release of a table: what the account knows of it and of earlier ones, its rows, and whose they are.
 
     The rows have the columns of the new release, in its types; the person only where a pseudonym is released.
     """
@@ -32,6 +32,7 @@ class LastRelease:
     rows: str
     owners: Ints
     values: Mapping[str, Values]
+    earlier: Sequence[Listed] = ()
 
 
 @contextmanager
@@ -39,15 +40,16 @@ def last_release(
     con: sql.Connection, ledger: JobAccount, file: PolicyFile, name: str, previous: Path | None, applied: str
 ) -> Iterator[LastRelease | None]:
     """Find the last release of this policy's table, and refuse what is not that; None before the first."""
-    same = ledger.of_table(name)
     table = file.policy.tables[name]
+    is_on_server = previous is None and is_server(table.target.path)
     try:
+        same = ledger.of_table(name, lambda: _hashes_if_there(con, table) if is_on_server else _hash_of(previous))
         if not same:
             yield None
-        elif previous is None and is_server(table.target.path):
-            yield _on_server(con, ledger, table, name, same, applied)
+        elif is_on_server:
+            yield replace(_on_server(con, ledger, table, name, same, applied), earlier=same)
         else:
-            yield _in_file(con, ledger, table, name, same[-1], previous, applied)
+            yield replace(_in_file(con, ledger, table, name, same[-1], previous, applied), earlier=same)
     finally:
         con.execute(f"DETACH DATABASE IF EXISTS {_CATALOG}").fetchall()
         con.execute(f"DROP TABLE IF EXISTS {_ROWS}").fetchall()
@@ -62,7 +64,7 @@ def _in_file(
     path: Path | None,
     applied: str,
 ) -> LastRelease:
-    if path is None or not path.exists() or sources.hash_of([path]) != listed.sha256:
+    if path is None or listed.sha256 not in _hash_of(path):
         raise FileProblem(
             f"{path}: cohorts continue release {listed.release} of the account, and this is not its file; put it "
             "back there, or name it with --previous."
@@ -83,10 +85,10 @@ def _on_server(
     It may be an earlier release than the account's last: a run that was killed between its entry and the commit of the
     server has published nothing. What it would have given away is counted all the same.
     """
-    query = warehouse.fetched_table(con, table.target, f"{_ROWS}_fetched")
-    sha256 = warehouse.fingerprint(con, query)
+    hashes = _hashes(con, table)
+    query = f"SELECT * FROM {_FETCHED}"
     shown = target_name(table.target)
-    listed = next((one for one in reversed(same) if one.sha256 == sha256), None)
+    listed = next((one for one in reversed(same) if one.sha256 in hashes), None)
     if listed is None:
         raise FileProblem(
             f"{shown}: cohorts continue release {same[-1].release} of the account, and this is not its table; restore "
@@ -96,6 +98,24 @@ def _on_server(
     con.execute(f"CREATE TEMP TABLE {_ROWS} AS {warehouse.in_order(con, query)}").fetchall()
     rows = f"SELECT {readback.restored(form, sql.columns(con, applied))} FROM {_ROWS}"
     return _read(con, ledger, table, listed, rows, shown)
+
+
+def _hash_of(path: Path | None) -> set[str]:
+    return {sources.hash_of([path])} if path and path.exists() else set()
+
+
+def _hashes(con: sql.Connection, table: Table) -> set[str]:
+    """Return the hashes of the table that is on the server, which is fetched."""
+    query = warehouse.fetched_table(con, table.target, _FETCHED)
+    # an earlier version entered the second one, which is the same with the same version of DuckDB
+    return {warehouse.digest(con, query), warehouse.fingerprint(con, query)}
+
+
+def _hashes_if_there(con: sql.Connection, table: Table) -> set[str]:
+    try:
+        return _hashes(con, table)
+    except FileProblem:  # the first release of a policy, whose name another one has
+        return set()
 
 
 def _read(con: sql.Connection, ledger: JobAccount, table: Table, listed: Listed, rows: str, shown: str) -> LastRelease:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from duckanon._bridge import sql
+from duckanon._core.common.amounts import counted
 from duckanon._core.common.memory import bytes_of
 from duckanon._core.common.release_record import Record
 from duckanon.job import backends, methods, refusals
@@ -203,9 +204,9 @@ def known_promises(
     measured = linked.smallest()
     who = f"Whoever knows {linked.known_words} of a person finds "
     words = (
-        f"{who}at least {measured} people of the same class."
+        f"{who}at least {counted(measured, 'person', 'people')} of the same class."
         if measured >= asked
-        else f"{who}{measured} {'person' if measured == 1 else 'people'} of the same class; {asked} were promised."
+        else f"{who}{counted(measured, 'person', 'people')} of the same class; {asked} were promised."
     )
     helpful = "fewer known_events, coarser classes of people, hierarchies, or dropping the pseudonym"
     found = {}
@@ -230,7 +231,8 @@ def _learned(linked: LinkedTables, table: Table, column: str) -> Iterator[Promis
         return
     if (least := table.promises.l) is not None:
         values = linked.learned(column)["l"]
-        words = f"Among {who} are at least {values:g} values of {column}."
+        held = f"is at least {values:g} value" if values == 1 else f"are at least {values:g} values"
+        words = f"Among {who} {held} of {column}."
         yield Promise(f"l of {column}", least, values, values >= least, words, f"{helpful}a smaller l")
     if (farthest := table.promises.t) is not None:
         distance = linked.learned(column)["t"]

@@ -85,6 +85,23 @@ def treatment(table: Table, column: str) -> str:
     return f"{shifted}released as it is" if not shifted else "shifted per person"
 
 
+def treatments(method: str, role: str) -> tuple[str, ...]:
+    """Return what `treatment` may say of a column of a role."""
+    if role in LEFT_OUT or role == "person":
+        of_people = ("replaced by a pseudonym", "replaced by the number of a new person")
+        return ("dropped", *(of_people if role == "person" else ()))
+    if role == "pseudonym":
+        return ("replaced by a pseudonym",)
+    kept = ("summed",) if method == "protect_table" else ("released as it is", "shifted per person")
+    changed = (
+        _TREATMENTS[method],
+        "released as it is, with rare groups merged",
+        "released as it is, the class of a person",
+    )
+    is_new = _TREATMENTS[method].startswith(("sw", "syn"))
+    return changed if role in ("quasi_identifier", "numeric") or is_new else kept
+
+
 def parameters(table: Table) -> dict[str, Any]:
     """Return the parameters that the function is called with, without columns: what the record tells."""
     promises, method = table.promises, table.method.name

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 
 from duckanon._bridge import sql
+from duckanon._core.common.amounts import counted
 from duckanon._core.common.release_record import PlanEntry
 from duckanon._core.privacy.narrowing import COARSER_TOO, refusal
 from duckanon.job import methods
@@ -36,15 +37,15 @@ class Planned:
         if not self.is_reused:
             return []
         strange = [
-            f"the plan does not know {row['unseen'] + row['below_range'] + row['above_range']} values of "
-            f"{row['column_name']}; they are in its bucket for other values, or in its first or last one."
+            f"the plan does not know {counted(unknown, 'value', 'values')} of {row['column_name']}; "
+            f"{'it is' if unknown == 1 else 'they are'} in its bucket for other values, or in its first or last one."
             for row in self.coverage
-            if row["unseen"] + row["below_range"] + row["above_range"]
+            if (unknown := row["unseen"] + row["below_range"] + row["above_range"])
         ]
         if self.small_classes:
             strange.append(
-                f"{self.small_classes} classes of the plan have fewer than {k} people, or too few values of a "
-                "sensitive column, and were suppressed."
+                f"{counted(self.small_classes, 'class of the plan has', 'classes of the plan have')} fewer than {k} "
+                "people, or too few values of a sensitive column: their rows were suppressed."
             )
         return strange
 

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from duckanon.job.errors import FileProblem, PolicyError
 from duckanon.job.lines import line_of
-from duckanon.job.policy import Policy, Table, format_of
+from duckanon.job.policy import Policy, Table, format_of, is_database, source_format
 
 _OF_JOB = ("key", "release", "report", "record", "plan", "memory")
 _OF_TABLE = ("kind", "source", "target", "columns", "method", "promises", "hierarchies", "reference")
@@ -77,13 +77,15 @@ def changes_of(*, no_formulas: bool = False, **given: str | Path | None) -> dict
     source: dict[str, Any] = {}
     if given.get("source") is not None:
         source["path"] = _outside(given["source"])
+        source |= {} if source_format(source["path"]) == "csv" else {"types": None}
     if given.get("table") is not None:
         source |= {"table": given["table"], "query": None}
     if given.get("query") is not None:
         source |= {"query": given["query"], "table": None}
     found: dict[str, Any] = {"source": source} if source else {}
     if given.get("target") is not None:
-        found["target"] = {"path": _outside(given["target"])}
+        path = _outside(given["target"])
+        found["target"] = {"path": path} | ({} if is_database(path) else {"table": None, "replace": False})
     for name in ("report", "plan"):
         if given.get(name) is not None:
             found[name] = _outside(given[name])

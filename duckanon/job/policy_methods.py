@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, TypeAlias, Union
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, create_model
 
@@ -72,20 +72,16 @@ Synthesize = method_model(SYNTHESIZE, makes_classes=False)
 ProtectTable = method_model(PROTECT_TABLE, makes_classes=False)  # its previous is a path
 ProtectTable.makes_cells = True
 
+MODELS: dict[str, type[Method]] = {
+    model.__name__: model
+    for model in (
+        *(Generalize, Recode, SuppressCells, Boxes, Microaggregate, ReleaseLinked, SvdSwap, Pica),
+        *(SpectralRelease, Synthesize, ProtectTable),
+    )
+}
+"""By the names of the functions."""
+
 if TYPE_CHECKING:
     AnyMethod: TypeAlias = Method
 else:
-    AnyMethod = Annotated[
-        Generalize
-        | Recode
-        | SuppressCells
-        | Boxes
-        | Microaggregate
-        | ReleaseLinked
-        | SvdSwap
-        | Pica
-        | SpectralRelease
-        | Synthesize
-        | ProtectTable,
-        Field(discriminator="name"),
-    ]
+    AnyMethod = Annotated[Union[tuple(MODELS.values())], Field(discriminator="name")]  # noqa: UP007 - of a tuple

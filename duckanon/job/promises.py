@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from duckanon._bridge import sql
 from duckanon._bridge.shared_values import shared_values
+from duckanon._core.common.amounts import counted
 from duckanon._core.common.release_record import PromiseEntry, SuppressedEntry
 from duckanon._methods.synthesize.declared import K
 from duckanon.job import methods
@@ -109,18 +110,14 @@ def left_out(con: sql.Connection, table: Table, tables: Tables) -> SuppressedEnt
 def _k(con: sql.Connection, table: Table, form: Shape, tables: Tables) -> Promise:
     asked = table.promises.k or 0
     nulls = getattr(table.method, "nulls", None) or "value"
-    who = "people" if table.person else "rows"
     measured = 0
     if sql.one(con, f"SELECT count(*) FROM {tables.counted}")[0]:
         arguments = f"{sql.literal(tables.counted)}, {sql.literal(form.classes)}, nulls := {sql.literal(nulls)}"
         query = f"SELECT k FROM anon.k_anonymity({arguments}, person := {sql.literal(table.person)})"
         measured = sql.one(con, query)[0]
     passed = measured >= asked
-    words = (
-        f"Every class has at least {measured} {who}."
-        if passed
-        else f"The smallest class has {measured} {who}; {asked} were promised."
-    )
+    size = counted(measured, "person", "people") if table.person else counted(measured, "row", "rows")
+    words = f"Every class has at least {size}." if passed else f"The smallest class has {size}; {asked} were promised."
     return Promise("k", asked, measured, passed, words, "fewer or coarser quasi-identifiers, or a smaller k")
 
 
@@ -150,7 +147,7 @@ def _l(con: sql.Connection, table: Table, arguments: str, column: str, asked: fl
         measured = excess if excess < float("inf") else None
         return Promise(f"recursive l of {column}", table.promises.c, measured, passed, words, helpful)
     measured = next(level for measure, level, _ in rows if measure == kind)
-    words = f"Every class has at least {measured:.4g} values of {column}" + (
+    words = f"Every class has at least {counted(measured, 'value', 'values')} of {column}" + (
         "." if kind == "distinct" else ", counted by their entropy."
     )
     return Promise(f"l of {column}", asked, measured, round(measured, 9) >= asked, words, helpful)
@@ -158,10 +155,14 @@ def _l(con: sql.Connection, table: Table, arguments: str, column: str, asked: fl
 
 def _suppressed(con: sql.Connection, table: Table, tables: Tables) -> Promise:
     gone = left_out(con, table, tables)
-    who = "rows" if gone["people"] is None or table.is_linked else "people"
-    count = gone["rows"] if who == "rows" else gone["people"]
+    by_rows = gone["people"] is None or table.is_linked
+    count = (
+        counted(gone["rows"], "row was", "rows were")
+        if by_rows
+        else counted(gone["people"] or 0, "person was", "people were")
+    )
     passed = gone["fraction"] <= gone["limit"]
-    words = f"{count} {who} were suppressed ({gone['fraction']:.4%}; limit {gone['limit']:.4%})."
+    words = f"{count} suppressed ({gone['fraction']:.4%}; limit {gone['limit']:.4%})."
     helpful = (
         "a smaller k, fewer quasi-identifiers, a larger max_suppressed_fraction, or a new plan where one was reused"
     )
@@ -174,7 +175,8 @@ def _shared_values(con: sql.Connection, table: Table, tables: Tables) -> Promise
     words = (
         f"No category of fewer than {k} people and no number of fewer than three is released."
         if cells == 0
-        else f"{cells} released values are those of fewer people than promised: {k} for categories, three for numbers."
+        else f"{counted(cells, 'released value is that', 'released values are those')} of fewer people than promised: "
+        f"{k} for categories, three for numbers."
     )
     return Promise("rare_values", 0, cells, cells == 0, words, "running the job again, or a larger k")
 
@@ -194,7 +196,8 @@ def _rows_of_people(con: sql.Connection, table: Table, tables: Tables) -> Promis
     words = (
         f"Nobody has more rows than {k} people of the original have, or as many as only one or two."
         if found == 0
-        else f"{found} new people have as many rows as only one or two people of the original, or more than {k} have."
+        else f"{counted(found, 'new person has', 'new people have')} as many rows as only one or two people of the "
+        f"original, or more than {k} have."
     )
     return Promise("rows_of_people", 0, found, found == 0, words, "running the job again, or a larger k")
 
@@ -286,11 +289,11 @@ def linked_size(con: sql.Connection, parts: Sequence[tuple[str, str, Sequence[st
 def _linked_promise(table: Table, measured: int, together: str) -> Promise:
     asked = table.promises.linked_k if table.promises.linked_k is not None else table.promises.k or 0
     words = (
-        f"Linked by pseudonym across {together} at least {measured} people share every combination of classes."
+        f"Linked by pseudonym across {together} at least "
+        f"{counted(measured, 'person shares', 'people share')} every combination of classes."
         if measured >= asked
-        else f"Linked by pseudonym across {together} the rarest combination of classes belongs to {measured} "
-        f"{'person' if measured == 1 else 'people'}; "
-        f"{asked} were promised."
+        else f"Linked by pseudonym across {together} the rarest combination of classes belongs to "
+        f"{counted(measured, 'person', 'people')}; {asked} were promised."
     )
     helpful = "dropping the pseudonym, coarser quasi-identifiers, or a smaller linked_k where that is acceptable"
     return Promise("linked_k", asked, measured, measured >= asked, words, helpful)

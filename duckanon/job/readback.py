@@ -51,10 +51,15 @@ class Shape:
         return {column: names for column, names in found.items() if column != ROW_COUNT}
 
     @property
+    def columns(self) -> list[str]:
+        """The names of the columns in the file."""
+        return [_defused_name(name) if self.no_formulas else name for name in self.expressions]
+
+    @property
     def selected(self) -> str:
         """The select list of the release to write."""
-        shown = _defused_name if self.no_formulas else str
-        return ", ".join(f"{expression} AS {sql.name(shown(name))}" for name, expression in self.expressions.items())
+        shown = zip(self.columns, self.expressions.values(), strict=True)
+        return ", ".join(f"{expression} AS {sql.name(name)}" for name, expression in shown)
 
 
 def in_order(table: Table, columns: Iterable[str]) -> list[str]:
@@ -81,9 +86,11 @@ def shape(con: sql.Connection, table_name: str, table: Table, released: str) -> 
         shown |= dict.fromkeys(texts, "VARCHAR")
     expressions: dict[str, str] = {}
     for part in parts.values():
-        if taken := expressions.keys() & part.keys():
+        names = {name.lower() for name in expressions}  # as DuckDB compares them
+        if taken := [name for name in part if name.lower() in names]:
             raise PolicyError(
-                f"target.path: an interval is two columns there, and needs the name {min(taken)}, which is taken."
+                f"target.path: an interval is two columns there, and needs the name {taken[0]}, which is taken; rename "
+                "that column in source.query, or write a Parquet file."
             )
         expressions |= part
     quasi = table.named("quasi_identifier") if table.method.makes_classes else []

@@ -8,22 +8,30 @@ from __future__ import annotations
 import json
 import math
 import platform
+import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, cast
 
 import duckdb
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 import duckanon
 from duckanon._bridge import sql
-from duckanon._core.common.release_record import OutputEntry, Record, TableEntry, TermsEntry
+from duckanon._core.common.release_record import ColumnEntry, OutputEntry, Record, TableEntry, TermsEntry
 from duckanon.job import aggregates, methods, promises
 from duckanon.job.errors import FileProblem
 from duckanon.job.policy import Table
 from duckanon.job.policy_file import PolicyFile
 from duckanon.job.promises import Promise, Tables
 from duckanon.job.sources import Original
+
+_SCHEMA = TypeAdapter(list[Record], config=ConfigDict(strict=True, extra="forbid", allow_inf_nan=False))
+"""Of a list, since a typed dictionary by itself takes no configuration from outside."""
+
+_LONGEST = 18
+"""Digits of a whole number: with more it would be no count of rows, and none that every reader of JSON has."""
 
 
 def now() -> str:
@@ -43,6 +51,7 @@ def begun(file: PolicyFile) -> Record:
         "policy": {"path": file.path.name, "sha256": file.sha256},
         "release": cast(TermsEntry, file.policy.release.model_dump(mode="json")),
         "tables": [],
+        "report": None,
         "warnings": [],
     }
 
@@ -66,15 +75,20 @@ def of_table(
         "sha256": original.sha256,
         "output": output,
         "method": {"name": table.method.name, "parameters": parameters},
-        "columns": [
-            {"name": column, "role": role.role, "treatment": methods.treatment(table, column)}
-            for column, role in table.columns.items()
-        ],
+        "columns": columns_of(table),
         "suppressed": aggregates.left_out(con, tables, parameters)
         if table.method.makes_cells
         else promises.left_out(con, table, tables),
         "promises": [],
     }
+
+
+def columns_of(table: Table) -> list[ColumnEntry]:
+    """Return what the record tells of the columns of a policy."""
+    return [
+        {"name": column, "role": cast(Any, role.role), "treatment": methods.treatment(table, column)}
+        for column, role in table.columns.items()
+    ]
 
 
 def broken_words(promises_by_table: dict[str, list[Promise]]) -> str:
@@ -103,15 +117,73 @@ def _plain(value: Any) -> Any:
 
 
 def read(path: str | Path) -> Record:
-    """Read a record."""
+    """Read a record, all of whose fields are there and are what they must be (`release_record` is the schema)."""
+    document = load(path)
     try:
-        record = json.loads(Path(path).read_text(encoding="utf-8"))
+        (found,) = _SCHEMA.validate_python([document])
+    except ValidationError as error:
+        raise FileProblem(f"{path}: the record is damaged: {_fault(document, error)}.") from None
+    return found
+
+
+def load(path: str | Path) -> dict[str, Any]:
+    """Read the JSON of a record, of which only the names of its releases are of interest."""
+    try:
+        found = json.loads(
+            Path(path).read_text(encoding="utf-8"),
+            object_pairs_hook=_named_once,
+            parse_constant=_finite,
+            parse_float=_finite,
+            parse_int=_whole,
+        )
+        json.dumps(found, ensure_ascii=False).encode()  # half a character is none
     except (OSError, ValueError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no JSON"
         raise FileProblem(f"{path}: the record cannot be read ({why}).") from None
-    if not isinstance(record, dict) or not isinstance(record.get("tables"), list):
+    if not isinstance(found, dict) or not isinstance(found.get("tables"), list):
         raise FileProblem(f"{path}: it is no record of a release.")
-    return cast(Record, record)
+    return found
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Refuse an object that says something twice: two readers would believe different things."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError
+    return found
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError
+    return number
+
+
+def _whole(text: str) -> int:
+    if len(text) > _LONGEST:
+        raise ValueError
+    return int(text)
+
+
+def _fault(document: Any, error: ValidationError) -> str:
+    """Say what is wrong first, and where; never what was written there."""
+    problem = error.errors(include_url=False, include_input=False)[0]
+    shown, value = "", document
+    for part in problem["loc"][1:]:  # the first is the place of the record among those that were read
+        if isinstance(value, dict) and (part in value or problem["type"] == "missing"):
+            shown, value = f"{shown}.{part}" if shown else str(part), value.get(str(part))
+        elif isinstance(value, list) and isinstance(part, int):
+            shown, value = f"{shown}[{part}]", value[part]
+    what = {
+        "missing": "is missing",
+        "extra_forbidden": "is no field of a record",
+        "string_pattern_mismatch": "is not written as the job writes it",
+    }.get(
+        problem["type"],
+        re.sub(r"^[A-Z]\w+ should (be|have)", r"must \1", problem["msg"]).replace("dictionary", "table"),
+    )
+    return f"{shown} {what}"
 
 
 def differences(old: Record, new: Record) -> list[str]:

@@ -22,6 +22,15 @@ MOST_ROWS = 10_000
 """Rows that are looked at: the release looks at all of its classes, this tells within seconds what it will refuse."""
 
 _JUDGED = re.compile(r'"(?P<kept>[^"]+)"(?: in keep)? narrows down "(?P<of>[^"]+)"')
+_COLUMN = re.compile(r'column "((?:[^"]|"")+)"')
+_OPTION = re.compile(r"(anon\.\w+: )(\w+)\b")
+_POLICY_WORDS = [
+    (re.compile(r"(has|holds) \d+ NULLs"), r"\1 NULLs"),
+    (re.compile(r"remove (them|these rows)"), "leave these rows out by source.query"),
+    (re.compile(r"\b(say|with) (\w+) := '(\w+)'"), r'write \2 = "\3" under [method]'),
+    (re.compile(r"\b(rename|cast) it\b( first)?"), r"\1 it in source.query"),
+]
+"""What the ways out of our functions are in a policy."""
 _UNJUDGED = "too few rows to tell whether"
 
 Judged = tuple[str, str, bool | None]
@@ -50,7 +59,26 @@ def translate_errors(file: PolicyFile, *tables: str, policy_names: Mapping[str, 
                 f"{why}. What may help: a smaller k or l, fewer or coarser quasi-identifiers, or a larger "
                 "max_suppressed_fraction."
             ) from None
-        raise PolicyError(f"{file.path}: {why}.") from None
+        raise _in_policy_words(file, tables, why) from None
+
+
+def _in_policy_words(file: PolicyFile, tables: Sequence[str], why: str) -> PolicyError:
+    """Say what a function refuses as the policy calls it, with the line of the column or the option."""
+    for pattern, words in _POLICY_WORDS:
+        why = pattern.sub(words, why)
+    columns = _COLUMN.findall(why)
+    named = [(name, column) for name in tables for column in columns if column in file.policy.tables[name].columns]
+    if named:
+        name, column = named[0]
+        path = ("method", "methods", column) if "the method of" in why else ("columns", column)
+        return file.wrong(name, path, re.sub(rf"(?<!\ba ){_COLUMN.pattern}", r"columns.\1", f"{why}."))
+    option = _OPTION.match(why)
+    for name in tables:
+        table = file.policy.tables[name]
+        if option and option[2] in type(table.method).model_fields:
+            return file.wrong(name, ("method", option[2]), f"{option[1]}method.{why[len(option[1]) :]}.")
+        return file.wrong(name, ("method",), f"{why}.")
+    return PolicyError(f"{file.path}: {why}.")
 
 
 def foreseen(

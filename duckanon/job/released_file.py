@@ -88,7 +88,11 @@ def open_release(con: sql.Connection, entry: TableEntry, path: Path, view: str) 
             catalog = f"{_CATALOG}_{view}"
             con.execute(f"DETACH DATABASE IF EXISTS {catalog}").fetchall()  # of another file that was verified
             con.execute(f"ATTACH {place} AS {catalog} (READ_ONLY)").fetchall()
-            names = con.execute("SELECT table_name FROM duckdb_tables() WHERE database_name = ?", [catalog]).fetchall()
+            names = con.execute(
+                "SELECT table_name FROM duckdb_tables() WHERE database_name = $name UNION ALL "
+                "SELECT view_name FROM duckdb_views() WHERE database_name = $name AND NOT internal",
+                {"name": catalog},
+            ).fetchall()
             if len(names) != 1:
                 raise FileProblem(f"{path}: it has {len(names)} tables, and a release has one.")
             rows = f"{catalog}.main.{sql.name(names[0][0])}"

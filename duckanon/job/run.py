@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -14,7 +15,18 @@ from duckanon._bridge import sql
 from duckanon._core.common import progress
 from duckanon._core.common.names import refuses_unknown_options
 from duckanon._core.common.release_record import Record
-from duckanon.job import account, backends, consistency, keys, linked_release, policy_file, record, refusals, sources
+from duckanon.job import (
+    account,
+    backends,
+    consistency,
+    keys,
+    linked_release,
+    policy_file,
+    record,
+    refusals,
+    signing,
+    sources,
+)
 from duckanon.job.cohorts import cohorts_of
 from duckanon.job.errors import Cancelled, PromiseBroken
 from duckanon.job.former_files import check_owner
@@ -48,6 +60,7 @@ def release(
     say: Callable[[str], None] | None = None,
     cancel: threading.Event | None = None,
     policy_text: str | None = None,
+    sign: str | Path | None = None,
 ) -> Record:
     """Release the tables of a policy: `duckanon.release`, the job of the command ``duckanon release``.
 
@@ -64,6 +77,7 @@ def release(
         say: Called with each step, such as ``reading patients``, in place of standard error.
         cancel: Stops the job when another thread sets it; the previous release stays in place.
         policy_text: The text of the policy when the release was decided, for programs that edit the file meanwhile.
+        sign: The file of the key that signs the record, as ``duckanon keys`` makes it.
 
     Returns:
         The record of the run.
@@ -93,7 +107,9 @@ def release(
                 tell(text)
                 stop_if_asked()
 
-            return released(con, policy, given, previous=previous, dry_run=dry_run, say=step, policy_text=policy_text)
+            return released(
+                con, policy, given, previous=previous, dry_run=dry_run, say=step, policy_text=policy_text, sign=sign
+            )
     finally:
         con.close()
 
@@ -147,13 +163,16 @@ def released(
     dry_run: bool,
     say: Callable[[str], None],
     policy_text: str | None = None,
+    sign: str | Path | None = None,
 ) -> Record:
     """Release the tables of a policy through a connection of `connection`, which can be interrupted."""
     file = policy_file.read(policy, given, policy_text)
     consistency.check(file)
     key = keys.read(file)
     where = places(file)
+    signing_key = signing.read_key(Path(sign)) if sign is not None else None
     read = originals(file, where, previous)
+    read.add([Path(sign)] if sign is not None else [])
     run = record.begun(file)
     run["warnings"] += check_owner(file, where)
     with (
@@ -218,8 +237,12 @@ def released(
                 page = _page(con, run, named)
             if not dry_run:
                 outbox.write(where.report, page)
+                run["report"] = {"path": where.report.name, "sha256": sources.hash_of([outbox.beside(where.report)])}
         run["warnings"] += keys.warnings(file)  # in no report: it is for whoever has the key
+        run["warnings"] += signing.warnings(Path(sign)) if sign is not None else []
         if not dry_run:
+            if signing_key:
+                run["signature"] = signing.sign(json.loads(record.text(run)), signing_key)
             outbox.write(where.record, record.text(run))
             outbox.publish(_commit(where, warehouse, ledger), is_undone=not where.tables)
             if where.refusal:

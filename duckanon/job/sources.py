@@ -24,6 +24,9 @@ from duckanon.job.policy_file import PolicyFile
 from duckanon.job.warehouse import Opened
 from duckanon.postgresql.server import Relation
 
+_SHIFTED = re.compile(r'DATE$|TIMESTAMP|"NULL"$')
+"""Types of dates that can be shifted."""
+
 
 @dataclass(frozen=True)
 class Original:
@@ -81,24 +84,12 @@ def read(
 
     `look` refuses files that the job writes; it is asked before all rows are read, too.
     """
-    table = file.policy.tables[table_name]
-    source, original = table.source, f"original_{number}"
+    source, original = file.policy.tables[table_name].source, f"original_{number}"
     label = _label(source)
     files = files_of(file, source)
     before = [_state(path) for path in files]
+    opened = load(con, file, table_name, f"{schema}.{original}", key, look)
     try:
-        opened = open_source(con, source, files, unread=table.named(*LEFT_OUT))
-        types = checked_columns(con, file, table_name, opened.query)
-        look()
-        selected = ", ".join(
-            f"{_expression(table, column, role, types[column])} AS {sql.name(column)}"
-            for column, role in table.columns.items()
-            if role.role not in LEFT_OUT
-        )
-        parameters = {"key": key.reveal()} if key and "$key" in selected else {}
-        con.execute(
-            f"CREATE TABLE {schema}.{original} AS SELECT {selected} FROM ({opened.query})", parameters
-        ).fetchall()
         con.execute(f"USE {schema}").fetchall()
         con.execute(f"DROP TABLE IF EXISTS {warehouse.FETCHED}").fetchall()
         row_count = sql.one(con, f"SELECT count(*) FROM {original}")[0]
@@ -112,6 +103,49 @@ def read(
         raise FileProblem(f"{label}: the file changed while it was read; run the job again.")
     sha256 = hash_of_rows or hash_of(files)
     return Original(original, label, files, sha256, row_count, opened.declared, opened.relations)
+
+
+def load(
+    con: sql.Connection,
+    file: PolicyFile,
+    table_name: str,
+    name: str,
+    key: Secret | None,
+    look: Callable[[], None],
+    sample: int | None = None,
+) -> Opened:
+    """Make the table of what is read of a source: of all its rows, or of about so many, the awkward ones among them."""
+    table = file.policy.tables[table_name]
+    try:
+        check_types(con, file, table_name)
+        opened = open_source(con, table.source, files_of(file, table.source), table.named(*LEFT_OUT), sample)
+        types = checked_columns(con, file, table_name, opened.query)
+        look()
+        selected = ", ".join(
+            f"{_expression(table, column, role, types[column])} AS {sql.name(column)}"
+            for column, role in table.columns.items()
+            if role.role not in LEFT_OUT
+        )
+        parameters = {"key": key.reveal()} if key and "$key" in selected else {}
+        rows = opened.query if sample is None else _sample(con, opened.query, table, types, sample)
+        con.execute(f"CREATE TABLE {name} AS SELECT {selected} FROM ({rows})", parameters).fetchall()
+    except duckdb.Error as error:
+        raise unreadable(table.source, error) from None
+    return opened
+
+
+def _sample(con: sql.Connection, query: str, table: Table, types: dict[str, str], size: int) -> str:
+    """Return the query of all rows, or of so many and, of each column with some, a NULL and a NaN."""
+    columns = [column for column, role in table.columns.items() if role.role not in LEFT_OUT]
+    awkward = [f"{sql.name(column)} IS NULL" for column in columns]
+    awkward += [f"isnan({sql.name(column)})" for column in columns if types[column] in ("FLOAT", "DOUBLE")]
+    counts = "".join(f", count(*) FILTER ({one})" for one in awkward)
+    rows, *found = sql.one(con, f"SELECT count(*){counts} FROM ({query})")
+    if rows <= size:
+        return query
+    drawn = f"(FROM ({query}) USING SAMPLE reservoir({size} ROWS) REPEATABLE (1))"
+    rare = [f"(FROM ({query}) WHERE {one} LIMIT 1)" for one, count in zip(awkward, found, strict=True) if count]
+    return " UNION ALL ".join([drawn, *rare])
 
 
 def unreadable(source: Source, error: duckdb.Error) -> JobError:
@@ -133,7 +167,7 @@ def hash_of(files: Sequence[Path]) -> str:
 
 def hash_of_release(con: sql.Connection, written: Path | str) -> str:
     """Return the hash of a release: of a file's bytes, of a server's rows."""
-    return warehouse.fingerprint(con, written) if isinstance(written, str) else hash_of([written])
+    return warehouse.digest(con, written) if isinstance(written, str) else hash_of([written])
 
 
 def open_source(
@@ -215,7 +249,30 @@ def checked_columns(con: sql.Connection, file: PolicyFile, table_name: str, quer
     for column in roles:
         if column not in present:
             raise file.wrong(table_name, ("columns", column), f"columns.{column}: the table has no such column.")
+        if roles[column].shift_days and not _SHIFTED.match(present[column]):
+            text = (
+                f"columns.{column}: shift_days is for dates and timestamps; the column has the type {present[column]}."
+            )
+            raise file.wrong(table_name, ("columns", column), text)
     return present
+
+
+def check_types(con: sql.Connection, file: PolicyFile, table_name: str) -> None:
+    """Refuse types of columns that the CSV files do not have, and types that DuckDB does not have."""
+    source = file.policy.tables[table_name].source
+    if not source.types:
+        return
+    paths = sql.literal([str(path) for path in files_of(file, source)])
+    rows = con.execute(f"DESCRIBE FROM read_csv({paths}, all_varchar = true, union_by_name = true)").fetchall()
+    present = {row[0].lower() for row in rows}
+    for column, kind in source.types.items():
+        text = None if column.lower() in present else f"{column} is no column of the source."
+        try:
+            con.execute(f"SELECT NULL::{kind}").fetchall()
+        except duckdb.Error:
+            text = text or f"{kind} is no type of DuckDB, such as VARCHAR, BIGINT or DATE."
+        if text:
+            raise file.wrong(table_name, ("source", "types", column), f"source.types.{column}: {text}")
 
 
 def _expression(table: Table, column: str, role: Column, column_type: str) -> str:
@@ -261,6 +318,9 @@ def hierarchies(
     named = [(column, path) for column, paths in file.policy.tables[table_name].hierarchies.items() for path in paths]
     for place, (column, path) in enumerate(named, 1):
         name = f"hierarchy_{number}_{place}"
+        if not file.place(path).exists():
+            text = f"hierarchies.{column}: there is no file {path}."
+            raise FileProblem(str(file.wrong(table_name, ("hierarchies", column), text)))
         literal = sql.literal(str(file.place(path)))
         is_parquet = path.lower().endswith(".parquet")
         rows = f"read_parquet({literal})" if is_parquet else f"read_csv({literal}, all_varchar = true, header = true)"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from duckanon._bridge import sql
+from duckanon._core.common.amounts import counted
 from duckanon._core.common.release_record import ChangesEntry, OutputEntry, Record, TableEntry
 from duckanon.job import aggregates, backends, methods, plans, promises, readback, record, refusals, sources
 from duckanon.job.errors import FileProblem
@@ -66,9 +67,12 @@ def compare_with_last(
         return True
     made.entry["changes"] = change
     asked, measured = made.table.promises.max_small_changes, change["small_changes"]
+    by_few = f"from the previous release by fewer than {made.table.promises.k} {change['counted']}"
     words = (
-        f"{measured} classes differ from the previous release by fewer than {made.table.promises.k} "
-        f"{change['counted']}: an attacker who knows who came or left in between learns more than their class."
+        f"{counted(measured, 'class differs', 'classes differ')} {by_few}: an attacker who knows who came or left in "
+        "between learns more than their class."
+        if measured
+        else f"No class differs {by_few}."
     )
     if asked is not None:
         helpful = "publishing less often, so that more people come and go at once, or a larger max_small_changes"
@@ -106,10 +110,8 @@ def release_table(
         say(f"{table.method.name} of {original.row_count} rows of {name}{backend.words}")
         with refusals.translate_errors(file, name):
             by_parts = backends.release(con, table, tables, backend, place.folder) if backend.is_by_parts else None
-            if table.method.makes_cells:
-                _tabulate(con, file, name, tables, where, place, key)
-            elif not by_parts:
-                planned = _release(con, table, tables, plan, place, cohorts)
+        if not by_parts:
+            planned = make_in_memory(con, file, name, tables, where, place, key, cohorts)
     if planned and plan and outbox and not planned.is_reused:
         plans.write(con, outbox.beside(plan))
     form = readback.shape(con, name, table, tables.released)
@@ -139,6 +141,7 @@ def release_table(
         "rows": sql.one(con, f"SELECT count(*) FROM {tables.released}")[0] if rows is None else rows,
         "people": people,
         "sha256": sources.hash_of_release(con, hidden) if hidden else None,
+        "columns": form.columns,
         "labels": readback.label_counts(con, tables.counted, form.labels),
     }
     entry = record.of_table(con, name, table, original, tables, output, parameters)
@@ -153,6 +156,25 @@ def release_table(
         entry["cohorts"] = cohorts.entry
     warnings = planned.warnings(table.promises.k) if planned else []
     return TableResult(table, form, tables, kept, entry, warnings)
+
+
+def make_in_memory(
+    con: sql.Connection,
+    file: PolicyFile,
+    name: str,
+    tables: Tables,
+    where: Places,
+    place: backends.Storage,
+    key: Secret | None,
+    cohorts: Cohorts | None = None,
+) -> plans.Planned | None:
+    """Make the release of a table; what the method refuses is said in the words of the policy, with its line."""
+    table = file.policy.tables[name]
+    with refusals.translate_errors(file, name):
+        if not table.method.makes_cells:
+            return _release(con, table, tables, where.plans.get(name), place, cohorts)
+        _tabulate(con, file, name, tables, where, place, key)
+    return None
 
 
 def _tabulate(

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 import duckdb
 
 from duckanon._bridge import sql
 from duckanon._core.common.release_record import PromiseEntry, Record
-from duckanon.job import aggregates
+from duckanon.job import aggregates, signing
 from duckanon.job.errors import FileProblem
 from duckanon.job.linked_counts import LinkedPart, LinkedTables
 from duckanon.job.policy import format_of
+from duckanon.job.policy_methods import MODELS
 from duckanon.job.promises import linked_size
 from duckanon.job.readback import label_counts
+from duckanon.job.record_checks import contradictions
 from duckanon.job.released_file import ReleasedFile, open_release
+from duckanon.job.signing import Outcome
 from duckanon.job.sources import hash_of
-
-Outcome: TypeAlias = Literal["confirmed", "differs", "unknown"]
 
 
 @dataclass(frozen=True)
@@ -33,52 +34,127 @@ class Finding:
     words: str
 
 
-def verify(con: sql.Connection, record: Record, files: list[Path]) -> list[Finding]:
-    """Compare released files with the record of their release.
+def verify(con: sql.Connection, record: Record, files: list[Path], trusted: Sequence[str] = ()) -> list[Finding]:
+    """Compare released files, and their report, with the record of their release, and the record with itself.
 
-    Each file is found in the record by its name, a single file of a record of one table whatever its name is.
+    Each file is found in the record by its name, a single file of a record of one table whatever its name is. `trusted`
+    are the public keys of which one must have signed the record.
     """
     entries = {entry["output"]["path"]: entry for entry in record["tables"]}
-    findings: list[Finding] = []
+    findings = [Finding(table, name, "differs", words) for table, name, words in contradictions(record)]
+    disbelieved = {one.table for one in findings}  # whose promises could not even be counted
+    findings += [Finding("record", "signature", *found) for found in signing.check(record, trusted)]
     releases: list[ReleasedFile] = []
-    for number, path in enumerate(files, 1):
+    report = record["report"]
+    reports = [path for path in files if path.name not in entries and report and path.name == report["path"]]
+    released = [path for path in files if path not in reports]
+    for number, path in enumerate(released, 1):
         entry = entries.get(path.name)
-        if entry is None and len(record["tables"]) == len(files) == 1:
+        if entry is None and len(record["tables"]) == len(released) == 1:
             entry = record["tables"][0]
         if entry is None:
             raise FileProblem(f"{path}: the record has no release of that name.")
         release = open_release(con, entry, path, f"verified_{number}")
         releases.append(release)
-        findings += _of_file(release)
+        findings += _of_file(release, is_believed=not disbelieved)
     missing = [entry["name"] for entry in record["tables"] if entry not in [one.entry for one in releases]]
-    findings += _linked(con, releases, missing)
-    findings += _known_events(con, releases, missing)
+    if not disbelieved:
+        try:
+            findings += [*_linked(con, releases, missing), *_known_events(con, releases, missing)]
+        except duckdb.Error as error:
+            findings.append(Finding("record", "linked", "differs", f"it cannot be counted ({sql.why(error)})"))
     findings += [Finding(name, "file", "unknown", "the file was not given") for name in missing]
+    findings += [Finding("report", *found) for path in reports for found in _of_report(record, path)]
+    if report and not reports:
+        findings.append(Finding("report", "sha256", "unknown", "the report was not given"))
     return findings
 
 
-def _of_file(release: ReleasedFile) -> Iterator[Finding]:
-    """Compare the hash, the rows, the columns and the promises of one file."""
+def _of_report(record: Record, path: Path) -> Iterator[tuple[str, Outcome, str]]:
+    """Compare the hash of a report, and each number in it, with the record."""
+    from duckanon.report.page import differing_numbers  # matplotlib takes a second to load
+
+    assert record["report"] is not None
+    yield _same_hash(path, record["report"]["sha256"])
+    try:
+        wrong = differing_numbers(path.read_text(encoding="utf-8"), record)
+    except ValueError:
+        wrong = ["its text"]
+    words = f"{', '.join(wrong[:3])}: the record has another" if wrong else "all are those of the record"
+    yield "numbers", "differs" if wrong else "confirmed", words
+
+
+def _same_hash(path: Path, recorded: str | None) -> tuple[str, Outcome, str]:
+    try:
+        is_same = hash_of([path]) == recorded
+    except OSError as error:
+        raise FileProblem(f"{path}: the file cannot be read ({error.strerror}).") from None
+    words = "the file is the one that was recorded" if is_same else "the file is not the one that was recorded"
+    return "sha256", "confirmed" if is_same else "differs", words
+
+
+def _of_file(release: ReleasedFile, *, is_believed: bool) -> Iterator[Finding]:
+    """Compare the hash, the rows, the columns and, where the record may be right, the other numbers of one file."""
     entry = release.entry
     name, output = entry["name"], entry["output"]
-    if output["sha256"]:
-        is_same = hash_of([release.path]) == output["sha256"]
-        words = "the file is the one that was recorded" if is_same else "the file is not the one that was recorded"
-        yield Finding(name, "sha256", "confirmed" if is_same else "differs", words)
+    yield Finding(name, *_same_hash(release.path, output["sha256"]))
     rows = release.measured(f"SELECT count(*) FROM {release.rows}")
     yield _compared(name, "rows", rows, output["rows"])
-    dropped = [
-        column["name"]
-        for column in entry["columns"]
-        if column["treatment"] == "dropped" and release.in_file(column["name"])
-    ]
-    words = f"the file has {', '.join(dropped)}, which the record calls dropped" if dropped else "none is in the file"
-    yield Finding(name, "dropped columns", "differs" if dropped else "confirmed", words)
-    if recorded := output.get("labels"):
-        yield _labels(release, recorded)
-    for promise in entry["promises"]:
-        if promise["name"] != "linked_k" and not _is_of_events(release, promise):
-            yield _promised(release, promise)
+    yield _columns(release)
+    if not is_believed:
+        return
+    if output["labels"]:
+        yield _labels(release, output["labels"])
+    if release.person and MODELS[entry["method"]["name"]].makes_classes:
+        yield _people(release)
+    if change := entry.get("changes"):
+        classes = release.measured(
+            f"SELECT count(*) FROM (SELECT DISTINCT {sql.names(release.classes)} FROM {release.rows})"
+        )
+        if classes != change["classes"]:
+            yield _compared(name, "classes", classes, change["classes"])
+    counts: dict[str, Callable[[], Finding | None]] = {
+        promise["name"]: partial(_promised, release, promise)
+        for promise in entry["promises"]
+        if not _is_of_all_tables(release, promise)
+    }
+    counts["cells"] = partial(_cells, release)
+    for what, count in counts.items():
+        try:
+            found = count()
+        except duckdb.Error as error:  # the audit refuses what is no table with margins
+            found = Finding(name, what, "differs", f"it cannot be counted ({sql.why(error)})")
+        yield from [found] if found else []
+
+
+def _cells(release: ReleasedFile) -> Finding | None:
+    """Count the cells of an aggregate table again."""
+    wrong = aggregates.miscounted(release.con, release.rows, release.entry) if "cells" in release.entry else []
+    words = f"the file has other {', '.join(wrong)}"
+    return Finding(release.entry["name"], "cells", "differs", words) if wrong else None
+
+
+def _columns(release: ReleasedFile) -> Finding:
+    """Compare the names of all columns, in their order, with those that the record lists."""
+    held, listed = list(release.columns), release.entry["output"]["columns"]
+    more = [name for name in held if name not in listed]
+    gone = [name for name in listed if name not in held]
+    words = [f"the file has {', '.join(more)}, which the record does not have"] if more else []
+    words += [f"the file does not have {', '.join(gone)}"] if gone else []
+    words += ["they stand in another order"] if held != listed and not words else []
+    shown = "; ".join(words) or f"the {len(held)} of the record, and no others"
+    return Finding(release.entry["name"], "columns", "differs" if words else "confirmed", shown)
+
+
+def _people(release: ReleasedFile) -> Finding:
+    """Count the people where the file tells whose rows they are; there are never more than rows."""
+    name, output = release.entry["name"], release.entry["output"]
+    if release.whose:
+        people = release.measured(f"SELECT count(DISTINCT {sql.name(release.whose)}) FROM {release.rows}")
+        return _compared(name, "people", people, output["people"])
+    if output["people"] is None or output["people"] > output["rows"]:
+        return Finding(name, "people", "differs", "the record has more people than rows, or none")
+    return Finding(name, "people", "unknown", "the file does not tell whose a row is")
 
 
 def _labels(release: ReleasedFile, recorded: Mapping[str, int]) -> Finding:
@@ -131,10 +207,7 @@ def _promised(release: ReleasedFile, promise: PromiseEntry) -> Finding:
 
 
 def _of_cells(release: ReleasedFile, promise: PromiseEntry) -> Finding:
-    try:
-        found = aggregates.counted_again(release.con, release.rows, promise["name"], release.entry)
-    except duckdb.Error as error:  # the audit refuses what is no table with margins
-        return Finding(release.entry["name"], promise["name"], "differs", f"it cannot be counted ({sql.why(error)})")
+    found = aggregates.counted_again(release.con, release.rows, promise["name"], release.entry)
     return _compared(release.entry["name"], promise["name"], found, promise["measured"])
 
 
@@ -190,6 +263,10 @@ def _linked(con: sql.Connection, releases: list[ReleasedFile], missing: list[str
             yield _compared(name, "linked_k", linked_size(con, parts), value)
 
 
+def _is_of_all_tables(release: ReleasedFile, promise: PromiseEntry) -> bool:
+    return promise["name"] == "linked_k" or _is_of_events(release, promise)
+
+
 def _is_of_events(release: ReleasedFile, promise: PromiseEntry) -> bool:
     """Tell whether known events of all tables are counted: l and t are then of those, too."""
     name = promise["name"].partition(" of ")[0]
@@ -229,3 +306,13 @@ def summary(findings: list[Finding]) -> str:
     """Say what was found, for a terminal."""
     shown: Mapping[Outcome, str] = {"confirmed": "confirmed", "differs": "DIFFERS", "unknown": "not in the file"}
     return "".join(f"{one.table}: {one.name}: {shown[one.outcome]}: {one.words}.\n" for one in findings)
+
+
+def refusal(findings: list[Finding]) -> str | None:
+    """Return the sentence about what differs; None where nothing does."""
+    wrong = [one for one in findings if one.outcome == "differs"]
+    if not wrong:
+        return None
+    others = list(dict.fromkeys(f"{one.table}: {one.name}" for one in wrong[1:]))
+    too = f"; others that differ: {', '.join(others[:5])}{' and more' if len(others) > 5 else ''}" if others else ""
+    return f"{wrong[0].table}: {wrong[0].name} differs: {wrong[0].words}{too}."

@@ -78,7 +78,7 @@ def _classes(pair: Pair, columns: Sequence[str], step: float) -> dict[str, Any]:
     result: dict[str, Any] = {
         "columns": list(columns),
         "before": {
-            "smallest": band_name(BAND_STARTS.index(start)),
+            "smallest": band_name(BAND_STARTS.index(start)) if smallest else "0",  # of rows without a person
             "bands": [{**band, "fraction": rounded(band["fraction"], step)} for band in _bands(before)],
         },
         "after": None,

@@ -7,6 +7,7 @@ import json
 import operator
 import re
 from collections.abc import Mapping, Sequence
+from html import unescape
 from pathlib import PurePath
 from typing import Any
 
@@ -84,6 +85,30 @@ def html(record: Mapping[str, Any], figures: Mapping[str, Sequence[Figure]]) -> 
             words={"measures": MEASURES, "statistics": STATISTICS},
         )
     )
+
+
+def differing_numbers(page: str, record: Mapping[str, Any]) -> list[str]:
+    """Return the places in a record of the numbers that a report, made of it, shows otherwise.
+
+    A copy of a record that lacks what is about the original has no number to compare there.
+    """
+    found = []
+    whole = {**record, "tables": [_completed(table) for table in record["tables"]]}
+    for shown, pointer, text in re.findall(r'<data value="([^"]*)" data-path="([^"]*)">([^<]*)<', page):
+        path = [part.replace("~1", "/").replace("~0", "~") for part in unescape(pointer).split("/")[1:]]
+        value: Any = whole
+        try:
+            for part in path:
+                value = value[int(part) if isinstance(value, list) else part]
+        except (LookupError, TypeError, ValueError):
+            value = None
+        is_rounded = path[-1] == "measured" and isinstance(value, float)  # as `_Page.measured` does
+        values = [value, significant(value)] if is_rounded else [value]
+        forms = [(json.dumps(one), form(one)) for one in values for form in _FORMS.values()]
+        is_left_out = value is None and path[2:3] in (["rows"], ["people"], ["suppressed"])
+        if (unescape(shown), unescape(text)) not in forms and not is_left_out:
+            found.append("/".join(path))
+    return found
 
 
 class _Page:

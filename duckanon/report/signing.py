@@ -180,18 +180,15 @@ def _caveat(table: Table, low: Sequence[tuple[Mapping[str, Any], Markup]], is_fr
 
 
 def _finds(who: Markup, size: int, shown: Markup) -> Markup:
-    if not size:
-        return Markup("Who {} finds {}: no other person hides them.").format(who, _fewest(size, shown))
-    return Markup("Who {} finds {}: a chance of {:.3g} % to pick the right one.").format(
-        who, _fewest(size, shown), 100 / size
-    )
+    chance = Markup("a chance of {:.3g} %").format(100 / size) if size else "the chance may be 100 %"
+    return Markup("Who {} finds {}: {} to pick the right one.").format(who, _fewest(size, shown), chance)
 
 
 def _fewest(count: int, shown: Markup) -> Markup:
     """Write how few people are found; rows without a person are found where nobody is."""
     if count:
         return Markup("as few as {}").format(people(count, shown))
-    return Markup("only rows without a person ({} people are counted there)").format(shown)
+    return Markup("in some cases only rows without a person, where {} people are counted").format(shown)
 
 
 _QUESTIONS = {

@@ -103,10 +103,11 @@ class Bench:
         with self._lock:
             if table.person:
                 chosen = sql.name(table.person)
-                some = f"SELECT {chosen} FROM people GROUP BY {chosen} ORDER BY hash({chosen}), {chosen}"
-                where = f"WHERE {chosen} IN ({some} LIMIT {MOST_PEOPLE})"
+                known = f"SELECT DISTINCT {chosen} FROM people WHERE {chosen} IS NOT NULL"
+                some = f"SELECT * FROM ({known}) ORDER BY hash({chosen}), {chosen}"
                 people = sql.one(con, f"SELECT count(DISTINCT {chosen}) FROM people")[0]
-                query = f"SELECT * FROM people {where}"
+                of_nobody = f"{chosen} IS NULL AND hash(rowid) % {people} < {MOST_PEOPLE}"  # as many as of people
+                query = f"SELECT * FROM people WHERE {chosen} IN ({some} LIMIT {MOST_PEOPLE}) OR ({of_nobody})"
             else:
                 people = self.rows
                 query = f"SELECT * FROM people ORDER BY hash(rowid), rowid LIMIT {MOST_PEOPLE}"

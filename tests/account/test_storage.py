@@ -52,6 +52,27 @@ def test_a_key_opens_the_account_and_no_other(path: Path) -> None:
         assert other.keyed("person", "anna") != first
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows replaces no open file")
+def test_an_account_that_is_replaced_while_it_is_open_is_not_written(path: Path) -> None:
+    with Account(path, KEY, create=True) as account:
+        copy = path.with_name("copy.sqlite")
+        copy.write_bytes(path.read_bytes())
+        os.replace(copy, path)
+        with pytest.raises(AccountError, match="the account was replaced while it was used"), account.transaction():
+            pass
+        path.unlink()
+        with pytest.raises(AccountError, match="the account was replaced while it was used"), account.transaction():
+            pass
+
+
+def test_an_emptied_account_is_not_begun_anew(path: Path) -> None:
+    path.write_bytes(b"")
+    for key in (KEY, None):
+        with pytest.raises(AccountError, match="the account is empty; restore it from a backup"):
+            Account(path, key)
+        assert path.read_bytes() == b""
+
+
 def test_what_is_no_account_is_refused_and_left_alone(path: Path) -> None:
     with pytest.raises(AccountError, match="no such account"):
         Account(path, KEY)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import sqlite3
 import zlib
 from collections import deque
@@ -100,6 +101,34 @@ def test_nobody_is_forgotten_who_would_come_back_as_somebody_new(
     assert main(["account", "forget", "policy.toml", "patient-1", "--never-again"]) == 3  # still in the source
     release(lax)
     assert "forgotten" in lines(capsys, "forget", "policy.toml", "patient-0")[0]
+
+
+def as_an_earlier_version_left_it() -> None:
+    """Take away what the account of an earlier version, its record and its folder do not have."""
+    with sqlite3.connect("account.sqlite") as con:
+        for statement in ("DROP TABLE adopted", "DROP TABLE adoptions", "ALTER TABLE releases DROP COLUMN folder"):
+            con.execute(statement)
+        con.execute("UPDATE parts SET version = 1 WHERE name = 'releases'")
+    Path("account.sqlite.counter").unlink()
+    record = Path("release.parquet.record.json")
+    record.write_text(re.sub(r'\n *"id": "[0-9a-f]{32}",', "", record.read_text()))
+
+
+def test_an_account_of_an_earlier_version_is_continued_and_missed(
+    policy: Path, database: duckdb.DuckDBPyConnection
+) -> None:
+    write(database, 0, 200)
+    release(policy)
+    as_an_earlier_version_left_it()
+    Path("kept.sqlite").write_bytes(Path("account.sqlite").read_bytes())
+    for lose in (Path.unlink, lambda path: path.write_bytes(b"")):  # its record is enough
+        lose(Path("account.sqlite"))
+        with pytest.raises(FileProblem, match=r"the account lacks a release that the record release\.parquet\.record"):
+            release(policy)
+    Path("account.sqlite").write_bytes(Path("kept.sqlite").read_bytes())
+    told = release(policy)["account"]
+    assert (told["releases"], told["joint_k"]) == (2, 50)
+    assert Path("account.sqlite.counter").exists()
 
 
 def test_no_plain_value_is_in_the_file(policy: Path, database: duckdb.DuckDBPyConnection) -> None:

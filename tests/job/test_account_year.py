@@ -20,7 +20,7 @@ import pytest
 from duckanon._core.account import storage
 from duckanon._core.account.counter import counter_path
 from duckanon.cli.main import main
-from duckanon.job import FileProblem, release
+from duckanon.job import FileProblem, PromiseBroken, release
 from tests.job.test_account import KEY
 
 POLICY = """
@@ -115,6 +115,12 @@ def year(folder: Path, database: duckdb.DuckDBPyConnection, monkeypatch: pytest.
     return Year(folder, database)
 
 
+def remove_release(prefix: str = "") -> None:
+    """Take away the record and what it is of: a file without its record is not replaced."""
+    for name in ("stays.parquet", "wards.csv", "stays.parquet.record.json"):
+        Path(f"{prefix}{name}").unlink(missing_ok=True)
+
+
 def delete(year: Year) -> None:
     Path("account.sqlite").unlink()
 
@@ -146,7 +152,7 @@ def set_back_with_counter(year: Year) -> None:
 
 def set_back_without_record(year: Year) -> None:
     set_back(year)
-    Path("stays.parquet.record.json").unlink()
+    remove_release()
 
 
 def copy_of_another(year: Year) -> None:
@@ -190,18 +196,27 @@ def branch_off(year: Year) -> None:
     shutil.move("account.sqlite", "branch.sqlite")
     if len(year.backups) > 1:
         Path("branch.sqlite.counter").write_bytes(year.backups[-2]["account.sqlite.counter"])
-    Path("other_stays.parquet.record.json").unlink(missing_ok=True)
+    remove_release("other_")
     release("other.toml")
     shutil.move("branch.sqlite", "account.sqlite")
     Path("account.sqlite.counter").write_bytes(year.backups[-1]["account.sqlite.counter"])
-    for path in ("stays.parquet.record.json", "branch.sqlite.counter"):
-        Path(path).unlink(missing_ok=True)
+    remove_release()
+    Path("branch.sqlite.counter").unlink()
+
+
+def release_without_account(year: Year) -> None:
+    """Release once without the account, which lacks that release then."""
+    text = year.policy.read_text()
+    account = text[text.index("[account]") : text.index("[method]")]
+    year.policy.write_text(text.replace(account, "").replace("joint_k = 2", ""))
+    release(year.policy)
+    year.policy.write_text(text)
 
 
 LOSSES: list[Callable[[Year], None]] = [
     delete, empty, set_back, copy_of_another, set_back_with_counter, delete_with_counter, empty_tables, branch_off,
     set_back_without_record, copy_with_counter, name_another, lose_the_counter,
-    damage_the_counter,
+    damage_the_counter, release_without_account,
 ]  # fmt: skip
 
 
@@ -248,6 +263,14 @@ def test_an_account_that_lost_releases_is_refused_until_a_person_decides(
     year: Year, capsys: pytest.CaptureFixture[str]
 ) -> None:
     year.people(0)
+    text = year.policy.read_text()
+    year.policy.write_text(text.replace("joint_k = 2", "joint_k = 200"))
+    with pytest.raises(PromiseBroken) as broken:
+        release(year.policy)
+    assert "Over all releases of the account (1), the rarest list of classes is that of " in str(broken.value)
+    assert "fewer tables of the same people, or a smaller promise" in str(broken.value)
+    assert "less often" not in str(broken.value)
+    year.policy.write_text(text)
     assert year.release()["releases"] == 1
     year.people(1)
     assert year.release()["releases"] == 2
@@ -297,7 +320,7 @@ def test_a_report_is_enough_to_know(year: Year) -> None:
         year.people(month)
         year.release()
     set_back_with_counter(year)
-    Path("stays.parquet.record.json").unlink()
+    remove_release()
     refused(year, r"the account lacks the last of 2 releases that the report report\.html knows")
 
 

@@ -114,6 +114,12 @@ def test_policies_of_one_name_in_two_folders_are_two(policy: Path, database: duc
         con.execute("UPDATE releases SET folder = NULL WHERE folder = 'wards'")  # as an earlier version entered them
     found = release(policy.with_name("wards") / "policy.toml")["tables"][0]["cohorts"]
     assert (found["waiting"], found["stale"]) == (0, 0)
+    policy.with_name("homes").rename(policy.with_name("moved"))  # its release, which is there, tells which one it is
+    write(database, 90, [0, 3, 6])
+    found = release(policy.with_name("moved") / "policy.toml")["tables"][0]["cohorts"]
+    assert (found["waiting"], found["stale"]) == (0, 3)
+    with sqlite3.connect("account.sqlite") as con:
+        assert con.execute("SELECT folder FROM releases ORDER BY number DESC LIMIT 1").fetchall() == [("homes",)]
 
 
 PSEUDONYMS = (

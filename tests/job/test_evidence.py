@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from duckanon.job import FileProblem, release, run
+from duckanon.job import FileProblem, JobError, release, run
 from duckanon.job.evidence import evidence
 from tests.job.conftest import changed
 
@@ -76,8 +76,11 @@ def test_evidence_is_of_this_policy_and_of_a_release(folder: Path) -> None:
     assert not (folder / "other.zip").exists()
 
 
-def test_evidence_of_another_file_says_so(folder: Path) -> None:
+def test_there_is_no_evidence_of_another_file(folder: Path) -> None:
     policy = changed(folder)
     release(policy)
     (folder / "release.parquet").write_bytes((folder / "people.parquet").read_bytes())
-    assert "table: sha256: DIFFERS" in collected(policy, folder / "evidence.zip")["verify.txt"]
+    with pytest.raises(JobError, match="table: sha256") as refused:
+        collected(policy, folder / "evidence.zip")
+    assert refused.value.exit_code == 1
+    assert not (folder / "evidence.zip").exists()

@@ -99,7 +99,7 @@ def test_all_faces_say_what_the_file_has(
     counted: dict[str, Any], folder: Path, database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert counted["labels"]["code"] == 1  # erased
-    assert counted["nobody"] == 60
+    assert (counted["nobody"], counted["k_before"]) == (60, 0)
     assert counted["gone"] == 2
     assert counted["all_rows"] - counted["file_rows"] >= 40  # a share of rows is none of people
     check_record(counted)
@@ -127,6 +127,8 @@ def check_terminal(counted: dict[str, Any]) -> None:
     terminal = summary(counted["record"])
     assert f"{counted['file_rows']} rows, release.parquet" in terminal
     assert f"Every class has at least {counted['k']} people." in terminal
+    gone = counted["all_rows"] - counted["file_rows"]
+    assert f"suppressed: {gone} of {counted['all_rows']} rows ({gone / counted['all_rows']:.4%}); what" in terminal
     assert f"at least {counted['l']} values of diagnosis" in terminal
     assert re.search(rf"\b{counted['gone']} people were suppressed \({share:.4%}", terminal)
 
@@ -138,6 +140,7 @@ def check_report(counted: dict[str, Any], folder: Path) -> None:
     told = {
         "/tables/0/output/rows": counted["file_rows"],
         "/tables/0/output/people": counted["file_people"],
+        "/tables/0/measures/classes/before/smallest": str(counted["k_before"]),
         "/tables/0/measures/classes/after/smallest": counted["k"],
         "/tables/0/measures/narrowing/0/k": counted["k_with_diagnosis"],
         **{f"/tables/0/measures/coarseness/{at}/labels": n for at, n in enumerate(counted["labels"].values())},
@@ -184,3 +187,44 @@ def check_workbench(
         site.works.stop()
         for name in ("people", "sample"):
             database.execute(f"DROP TABLE IF EXISTS memory.main.{name}").fetchall()
+
+
+AGGREGATE = """\
+kind = "aggregate"
+report = "report.html"
+source = { path = "stays.parquet" }
+target = { path = "counts.parquet" }
+columns = { id = "identifier", region = "quasi_identifier", sex = "quasi_identifier", cost = "sensitive" }
+method = { name = "protect_table", measure = "cost" }
+promises = { k = 5 }
+"""
+
+
+@pytest.mark.rotating
+def test_the_hidden_value_of_a_table_is_no_share_of_rows(folder: Path, database: duckdb.DuckDBPyConnection) -> None:
+    database.execute(
+        """COPY (SELECT unnest(range(people)) AS id, region, sex, 10 + id % 7 AS cost
+        FROM (VALUES ('A', 'f', 3), ('A', 'm', 12), ('B', 'f', 14), ('B', 'm', 15), ('C', 'f', 60), ('C', 'm', 55))
+             AS t(region, sex, people)) TO 'stays.parquet'"""
+    ).fetchall()
+    (folder / "policy.toml").write_text(AGGREGATE, encoding="utf-8")
+    record = release("policy.toml")
+    with duckdb.connect() as con:
+        ((share, smallest),) = con.execute(
+            """WITH total AS (FROM 'counts.parquet' ORDER BY value DESC LIMIT 1)
+               SELECT 1 - sum(cells.value) / any_value(total.value), (SELECT min(people) FROM 'counts.parquet')
+               FROM 'counts.parquet' AS cells, total WHERE cells.region <> total.region AND cells.sex <> total.sex"""
+        ).fetchall()
+    (table,) = record["tables"]
+    assert share > 0.2
+    assert table["suppressed"]["fraction"] == pytest.approx(share)
+    terminal = summary(record)
+    assert f"{share:.4%} of the value of the inner cells is hidden" in terminal
+    assert f"Every shown cell has at least {smallest} people." in terminal
+    assert "No hidden cell can be computed from the whole table" in terminal
+    report = words((folder / "report.html").read_text(encoding="utf-8"))
+    assert "max_suppressed_fraction share of the value of the inner cells that is hidden" in report
+    assert f"k people in the smallest cell that is shown 5 {smallest} ✓ kept" in report
+    assert "Share of the value of the inner cells that is hidden, at most 0.5" in report
+    assert "rows suppressed" not in report
+    assert "share of the rows" not in report.lower()

@@ -141,9 +141,11 @@ def test_a_plan_is_used_again_and_new_small_classes_are_left_out(
     assert second["suppressed"]["people"] == 1
     assert {row["column_name"]: row["unseen"] for row in second["plan"]["coverage"]} == {"age": 0, "sex": 1}
     assert second["changes"]["small_changes"] == 0
+    words = {promise["name"]: promise["words"] for promise in second["promises"]}
+    assert words["max_suppressed_fraction"].startswith("1 person was suppressed (")
     assert [warning.split(";")[0] for warning in run["warnings"]] == [
-        "the plan does not know 1 values of sex",
-        "1 classes of the plan have fewer than 10 people, or too few values of a sensitive column, and were "
+        "the plan does not know 1 value of sex",
+        "1 class of the plan has fewer than 10 people, or too few values of a sensitive column: their rows were "
         "suppressed.",
     ]
     with pytest.raises(PolicyError, match=r"the plan must have the policy's quasi-identifiers"):
@@ -156,18 +158,20 @@ def test_a_plan_is_used_again_and_new_small_classes_are_left_out(
 def test_who_came_between_two_releases_is_noticed(folder: Path, database: duckdb.DuckDBPyConnection) -> None:
     """The class of one who came has one more row, and the difference tells the diagnosis."""
     release(folder / "policy.toml")
-    old = record.read("release.parquet.record.json")
     database.execute(
         "COPY (FROM 'people.parquet' UNION ALL SELECT 1000, 1000, 'x', 30, 'm', 'flu') TO 'next.parquet'"
     ).fetchall()
     strict = changed(folder, ("k = 10", "k = 10\nmax_small_changes = 0"), name="strict.toml")
+    words = {promise["name"]: promise["words"] for promise in release(strict)["tables"][0]["promises"]}
+    assert words["max_small_changes"] == "No class differs from the previous release by fewer than 10 rows."
+    old = record.read("release.parquet.record.json")
     with pytest.raises(PromiseBroken, match=r"max_small_changes: promised 0, measured 1\."):
         release(strict, source="next.parquet")
     new = release(folder / "policy.toml", source="next.parquet")
     change = new["tables"][0]["changes"]
     assert (change["small_changes"], change["came_in_small_changes"], change["went_in_small_changes"]) == (1, 1, 0)
     assert change["previous_sha256"] == old["tables"][0]["output"]["sha256"]
-    assert new["warnings"][0].startswith("1 classes differ from the previous release by fewer than 10 rows")
+    assert new["warnings"][-1].startswith("1 class differs from the previous release by fewer than 10 rows")
     lines = differences(old, new)
     assert "table: original rows: 240 -> 241" in lines
     assert "table: classes that differ by fewer than k rows: 1 (1 came, 0 went)" in lines

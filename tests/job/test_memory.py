@@ -155,6 +155,19 @@ CHANGES: dict[str, list[tuple[str, str]]] = {
 }
 
 
+def test_a_package_that_partitions_need_is_named_before_the_release(
+    people: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "sqlglot", None)
+    path = policy(people, "generalize")
+    words = 'generalize needs sqlglot to process a table in partitions: pip install "duckanon[render]" brings it'
+    with pytest.raises(PolicyError, match=re.escape(f"got 100GB, and {words}.")):
+        release(path, memory="100GB")
+    path.write_text(f'memory = "100GB"\n{path.read_text()}')
+    assert main.main(["policy", "check", str(path)]) == 0
+    assert capsys.readouterr().out.rstrip().endswith(words)
+
+
 @pytest.mark.parametrize("case", REFUSED)
 def test_memory_that_cannot_be_kept_is_refused(case: str, people: Path) -> None:
     method, sentence, plan = REFUSED[case]

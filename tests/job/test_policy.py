@@ -37,8 +37,12 @@ WRONG = {
     'path = "release.parquet"': {
         'path = "release.xlsx"': "line 5: target.path must end in one of .parquet, .csv, .csv.gz, .duckdb, .db, or",
         'file = "release.parquet"': "line 4: target.path is missing.",
+        'path = "release.parquet"\ntable = "x"': "line 6: target.table is for DuckDB files and servers",
+        'path = "r.csv"\n[tables.t]\nreference = "other.csv"': "line 7: reference is compared where",
     },
     'path = "people.parquet"': {
+        'path = "people.parquet"\ntypes = { age = "VARCHAR" }': "line 3: source.types is for CSV files",
+        'query = "FROM p"\ntypes = { age = "VARCHAR" }': "line 3: source.types is for CSV files",
         'path = "people.duckdb"': "line 1: source.table must say which table of the database is meant.",
         "query = \"SELECT anon.pseudonym(name, 'my secret') FROM people\"": "line 2: source.query must not call",
     },
@@ -127,3 +131,13 @@ def test_all_that_is_wrong_is_said_at_once(tmp_path: Path) -> None:
         "line 9: columns must have at most one person; give other keys the role identifier.",
         f"{tmp_path}/policy.toml, line 18: promises.k must say how many people every class of suppress_cells has.",
     ]
+
+
+def test_what_is_given_from_outside_replaces_what_belongs_to_the_place(tmp_path: Path) -> None:
+    """A table of a server, given a file in its place, needs no name; types of CSV files are not those of others."""
+    path = tmp_path / "policy.toml"
+    server = 'path = "postgresql://server/clinic"\ntable = "released"\nreplace = true'
+    text = POLICY.replace('path = "release.parquet"', server)
+    path.write_text(text.replace('"people.parquet"', '"people.csv"\ntypes = { age = "VARCHAR" }'), encoding="utf-8")
+    changes = policy_file.changes_of(source="people.parquet", target="here.parquet")
+    consistency.check(policy_file.read(path, changes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 import duckanon
 from duckanon.cli.main import main
+from duckanon.job import PolicyError
 from duckanon.job.readback import Shape
 from tests.job.conftest import POLICY
 
@@ -46,7 +48,7 @@ def test_every_number_of_a_release_without_people_is_confirmed(
     assert found == {
         "sha256": "confirmed",
         "rows": "confirmed",
-        "dropped columns": "confirmed",
+        "columns": "confirmed",
         "labels": "confirmed",
         "k": "confirmed",
         "l of diagnosis": "confirmed",
@@ -79,10 +81,12 @@ def test_a_file_that_was_changed_is_found_out(folder: Path, capsys: pytest.Captu
     duckdb.sql(f"COPY ({change} FROM '{file}') TO '{other}'")
     code, found = verified(capsys, other, record)
     assert code == 1
-    assert {name for name, outcome in found.items() if outcome == "DIFFERS"} >= {"sha256", "dropped columns", "k"}
+    assert {name for name, outcome in found.items() if outcome == "DIFFERS"} >= {"sha256", "columns", "k"}
     written = json.loads(Path(f"{file}.record.json").read_text(encoding="utf-8"))
     for promise in written["tables"][0]["promises"]:
-        promise["measured"] = 1000
+        if promise["name"] in ("k", "l of diagnosis", "t of diagnosis"):
+            promise["measured"] = 0.5 if promise["name"].startswith("t") else 1000
+            promise["words"] = "It is kept."
     better = folder / "better.json"
     better.write_text(json.dumps(written), encoding="utf-8")
     code, found = verified(capsys, file, "--record", better)
@@ -97,18 +101,18 @@ def test_a_file_that_was_changed_is_found_out(folder: Path, capsys: pytest.Captu
 def test_finer_labels_are_found_out_where_every_promise_is_kept(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Somebody who has the original splits a label between enough people; the record is theirs, the hash too."""
+    """Somebody splits a label between enough people; the record is theirs, the hash and the promises too."""
     file = released(folder, WITHOUT_PERSON, "release.csv")
     written = json.loads(Path(f"{file}.record.json").read_text(encoding="utf-8"))
     labels = written["tables"][0]["output"]["labels"]
     counts = [f"(SELECT count(*) FROM (SELECT DISTINCT {name} FROM '{file}'))" for name in ("age", "sex")]
     assert labels == dict(zip(("age", "sex"), *duckdb.sql(f"SELECT {', '.join(counts)}").fetchall(), strict=True))
-    written["tables"][0]["output"] |= {"sha256": None}
-    written["tables"][0]["promises"] = []
-    (folder / "theirs.json").write_text(json.dumps(written), encoding="utf-8")
-    assert verified(capsys, file, f"--record={folder}/theirs.json")[1]["labels"] == "confirmed"
+    assert verified(capsys, file)[1]["labels"] == "confirmed"
     finer = "CASE WHEN row_number() OVER () // 2 % 2 = 0 THEN 'a' ELSE 'b' END AS sex"
     duckdb.sql(f"COPY (SELECT * REPLACE (sex::VARCHAR || {finer}) FROM '{file}') TO '{folder}/finer.csv'")
+    sha256 = hashlib.sha256((folder / "finer.csv").read_bytes()).hexdigest()
+    written["tables"][0]["output"] |= {"sha256": sha256}
+    (folder / "theirs.json").write_text(json.dumps(written), encoding="utf-8")
     assert main(["verify", f"{folder}/finer.csv", f"--record={folder}/theirs.json"]) == 1
     assert f"labels: DIFFERS: sex {2 * labels['sex']}, recorded as {labels['sex']}." in capsys.readouterr().out
 
@@ -135,6 +139,27 @@ def test_a_record_without_the_original_will_do(folder: Path, capsys: pytest.Capt
     code, found = verified(capsys, file.rename(folder / "received.parquet"), "--record", folder / "given.json")
     assert code == 0
     assert found["k"] == found["sha256"] == "confirmed"
+
+
+def test_a_column_box_of_the_method_is_not_the_dropped_one(
+    folder: Path, database: duckdb.DuckDBPyConnection, capsys: pytest.CaptureFixture[str]
+) -> None:
+    database.execute("COPY (SELECT *, 'x' || id AS box FROM 'people.parquet') TO 'clash.parquet'")
+    policy = WITHOUT_PERSON.replace("people.parquet", "clash.parquet").replace("[method]", 'box = "drop"\n\n[method]')
+    file = released(folder, policy.replace('"suppress_cells"', '"boxes"\nby = ["sex"]'), "release.csv")
+    assert duckdb.sql(f"SELECT count(*) FROM '{file}' WHERE box::VARCHAR LIKE 'x%'").fetchall() == [(0,)]
+    code, found = verified(capsys, file)
+    assert (code, found["columns"]) == (0, "confirmed")
+
+
+def test_the_ends_of_intervals_clash_in_any_case(folder: Path, database: duckdb.DuckDBPyConnection) -> None:
+    database.execute("COPY (SELECT * RENAME (age AS Age), 7 AS age_lo FROM 'people.parquet') TO 'clash.parquet'")
+    policy = WITHOUT_PERSON.replace("people.parquet", "clash.parquet").replace("age =", "Age =")
+    policy = policy.replace("[method]", 'age_lo = "free"\n\n[method]')
+    policy = policy.replace('"suppress_cells"', '"boxes"\nby = ["sex"]\nnarrowing = ["age_lo", "diagnosis"]')
+    with pytest.raises(PolicyError, match="needs the name age_lo, which is taken; rename that column"):
+        released(folder, policy, "release.csv")
+    assert released(folder, policy, "release.parquet").exists()  # where an interval is one column
 
 
 def test_what_cannot_be_verified_is_a_sentence(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

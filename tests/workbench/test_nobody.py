@@ -15,6 +15,7 @@ from starlette.testclient import TestClient
 import duckanon
 from duckanon.cli.assess_command import assessment
 from duckanon.job import run
+from duckanon.workbench import bench as benches
 from duckanon.workbench.app import application
 from duckanon.workbench.policy_text import PolicyText
 from duckanon.workbench.site import Site
@@ -86,6 +87,12 @@ def test_every_face_counts_the_same_people(
         page = TestClient(application(site), base_url="http://127.0.0.1:8000").get("/token/risk").text
         assert told(page.partition("<aside")[2]) == seen
         assert site.bench.risk(["age", "sex"], table="sample").k == k
+        monkeypatch.setattr(benches, "MOST_PEOPLE", 150)  # of 300
+        site.bench._sampled_by = None
+        site.bench.sample(con)
+        sampled = site.bench.risk(["age", "sex"], con, "sample")
+        assert sampled.people == 150
+        assert sampled.nobody == pytest.approx(nobody / 2, abs=25)
     finally:
         site.works.stop()
         for name in ("people", "sample"):

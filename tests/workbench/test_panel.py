@@ -46,15 +46,12 @@ def telling(site: Site, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
 
 
 def test_the_panel_says_what_would_stop_the_release(client: TestClient, telling: Site) -> None:
-    """It is what `duckanon policy check` says of the same file: of its rows, and of the policy by itself."""
+    """It is what `duckanon policy check` says: of the rows of the file, and of the policy by itself."""
     write(telling, DECIDED)
     assert "Looking for what would stop the release" in panel(client)
     telling.works.get("stop").wait(60)
     said = panel(client, "release")
     assert "The release would stop : columns.diagnosis narrows down age;" in said
-    with pytest.raises(sites.PolicyError) as refused:
-        check.check_policy(telling.policy.path)
-    assert str(refused.value).partition(": ")[2].splitlines()[0] in said
     write(telling, DECIDED.replace('name = "generalize"', 'name = "generalize"\nnarrowing = ["diagnosis"]'))
     panel(client)
     telling.works.get("stop").wait(60)

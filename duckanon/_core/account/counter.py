@@ -6,10 +6,8 @@ killed in between. An account that has less was deleted, emptied, set back to an
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
-import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -48,16 +46,11 @@ def write_counter(account: Path, counter: Counter) -> None:
     """Write the counter of an account, at once or not at all."""
     path = counter_path(account)
     try:
-        descriptor, draft = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        try:
-            with open(descriptor, "w", encoding="utf-8") as opened:
-                opened.write(json.dumps(asdict(counter)) + "\n")
-            sync(Path(draft))
-            os.replace(draft, path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(draft)
-            raise
+        draft = path.with_name(f".{path.name}")  # of one process: it holds the account
+        with open(os.open(draft, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "w", encoding="utf-8") as opened:
+            opened.write(json.dumps(asdict(counter)) + "\n")
+        sync(draft)
+        os.replace(draft, path)
         sync(path.parent)
     except OSError as error:
         raise AccountError(f"{path}: the counter of the account cannot be written ({error.strerror}).") from None

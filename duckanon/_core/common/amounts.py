@@ -11,8 +11,3 @@ def counted(count: float, one: str, many: str) -> str:
         ('1 person', '0 people', '2.5 values')
     """
     return f"{count if isinstance(count, int) else format(count, '.4g')} {one if count == 1 else many}"
-
-
-def were(count: float) -> str:
-    """Return the verb after a number of things."""
-    return "was" if count == 1 else "were"

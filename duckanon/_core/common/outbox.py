@@ -56,7 +56,7 @@ class Outbox:
         """Take the locks, do what killed runs had decided, and remove what else they left."""
         try:
             for path in self._paths:
-                self._check_place(path)
+                self.check_place(path)
                 self._locks.append(self._locked(path))
             for path in self._paths:
                 self._clean(path)
@@ -142,7 +142,8 @@ class Outbox:
         except OSError as error:
             raise self.problem(f"{path}: it cannot be written ({error.strerror}).") from None
 
-    def _check_place(self, path: Path) -> None:
+    def check_place(self, path: Path) -> None:
+        """Refuse a path at which no file can be written."""
         if path.is_dir():
             raise self.problem(f"{path}: it is a folder; a file must be named.")
         if not path.parent.is_dir():

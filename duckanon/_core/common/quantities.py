@@ -18,8 +18,6 @@ _SUPPRESSED: dict[Unit, str] = {
     "value": "share of the value of the inner cells that is hidden",
 }
 
-_COUNTED_IN = {"people": "people", "rows": "rows", "value": "people"}
-
 _PROMISES = {
     "k": "{} in the smallest class",
     "l": "different values of a sensitive column in a class, at least",
@@ -47,7 +45,6 @@ _PARAMETERS = {
     "t": "largest distance of a class's sensitive values (t)",
     "known": "events of a person that somebody may know",
     "max_confidence": _PROMISES["max_confidence"],
-    "tolerance": "tolerance",
     "cluster_size": "records in a cluster",
     "population": "people in the population",
     "beta": "share of people who may share their values with fewer than k people in the population",
@@ -79,7 +76,7 @@ def promise_meaning(name: str, unit: Unit = "people") -> str:
         return _SUPPRESSED[unit]
     if kind == "k" and unit == "value":
         return "people in the smallest cell that is shown"
-    return _PROMISES.get(kind, "").format(_COUNTED_IN[unit])
+    return _PROMISES.get(kind, "").format("rows" if unit == "rows" else "people")
 
 
 def parameter_meaning(method: str, name: str, unit: Unit = "people") -> str:

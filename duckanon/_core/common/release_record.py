@@ -1,25 +1,42 @@
-"""The record of a release, as the job writes it and the report reads it: JSON without any value of the data."""
+"""The record of a release, as the job writes it and the report reads it: JSON without any value of the data.
+
+The types are also the schema by which a record of somebody else is read (`duckanon.job.record.read`).
+"""
 
 from __future__ import annotations
 
-from typing import Any, NotRequired, TypedDict
+from typing import Annotated, Any, Literal, NotRequired, TypeAlias
+
+from pydantic import Field
+from typing_extensions import TypedDict  # pydantic reads no others before Python 3.12
+
+Count: TypeAlias = Annotated[int, Field(ge=0)]
+Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
+Amount: TypeAlias = Annotated[float, Field(ge=0)]
+Name: TypeAlias = Annotated[str, Field(min_length=1)]
+Time: TypeAlias = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00$")]
+Sentence: TypeAlias = Annotated[str, Field(pattern=r"(?s)^.+\.$")]
+Hash: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+Role: TypeAlias = Literal[
+    "identifier", "drop", "pseudonym", "person", "quasi_identifier", "sensitive", "numeric", "free"
+]
 
 
 class PromiseEntry(TypedDict):
     """What was promised, what was measured, and both in words."""
 
-    name: str
+    name: Name
     asked: float | int | bool
     measured: float | int | None
     passed: bool
-    words: str
+    words: Sentence
 
 
 class ColumnEntry(TypedDict):
     """A column of the policy and what becomes of it."""
 
-    name: str
-    role: str
+    name: Name
+    role: Role
     treatment: str
 
 
@@ -34,29 +51,30 @@ class OutputEntry(TypedDict):
     """The file, or the table of a server, that was written."""
 
     path: str | None
-    format: str
-    rows: int
-    people: int | None
-    sha256: str | None
-    labels: NotRequired[dict[str, int]]  # of each quasi-identifier, in the file
+    format: Literal["parquet", "csv", "duckdb", "postgresql"]
+    rows: Count
+    people: Count | None
+    sha256: Hash | None  # of a dry run: None
+    columns: list[Name]  # as they are in the file, in their order
+    labels: dict[str, Count]  # of each quasi-identifier, in the file
 
 
 class SuppressedEntry(TypedDict):
     """Who is not in the release: people where the policy says whose rows they are, rows otherwise."""
 
-    rows: int
-    people: int | None
-    fraction: float
-    limit: float
+    rows: Count
+    people: Count | None
+    fraction: Share
+    limit: Share
 
 
 class MemoryEntry(TypedDict):
     """The memory that was allowed and estimated, and whether the release was made in partitions."""
 
     given: str | None
-    estimated_bytes: int
+    estimated_bytes: Count
     by_parts: bool
-    parts: int | None
+    parts: Count | None
     notes: list[str]
 
 
@@ -66,7 +84,7 @@ class PlanEntry(TypedDict):
     path: str
     reused: bool
     coverage: list[dict[str, Any]]
-    small_classes_left_out: int
+    small_classes_left_out: Count
 
 
 class CohortsEntry(TypedDict):
@@ -77,51 +95,51 @@ class CohortsEntry(TypedDict):
     and true people as a share of the true ones.
     """
 
-    people: int
-    waiting: int
-    mean_wait: float
-    longest_wait: int
-    stale: int
-    mean_stale: float
-    longest_stale: int
-    coarser: int
-    pooled: int
-    erased: int
-    count_error: float
+    people: Count
+    waiting: Count
+    mean_wait: Amount
+    longest_wait: Count
+    stale: Count
+    mean_stale: Amount
+    longest_stale: Count
+    coarser: Count
+    pooled: Count
+    erased: Count
+    count_error: Amount
 
 
 class ChangesEntry(TypedDict):
     """The classes that differ from the last release by a few people."""
 
-    previous_sha256: str
-    counted: str
-    classes: int
-    classes_before: int
-    classes_in_both: int
-    small_changes: int
-    came_in_small_changes: int
-    went_in_small_changes: int
+    previous_sha256: Hash
+    counted: Literal["people", "rows"]
+    classes: Count
+    classes_before: Count
+    classes_in_both: Count
+    small_changes: Count
+    came_in_small_changes: Count
+    went_in_small_changes: Count
 
 
 class MarginEntry(TypedDict):
     """The cells of an aggregate table with values in some columns and the total in all others."""
 
     columns: list[str]
-    cells: int
-    hidden: int
-    hidden_value: float  # the share of their value that is hidden
+    cells: Count
+    hidden: Count
+    hidden_value: Share  # the share of their value that is hidden
 
 
 class CellsEntry(TypedDict):
     """The cells of an aggregate table, and what an audit of the written file found."""
 
-    cells: int
-    hidden: int
+    cells: Count
+    hidden: Count
     margins: list[MarginEntry]
-    faults: dict[str, int]
-    narrowest_interval: float | None  # of the values that a hidden cell may have; None: not computed
-    median_interval: float | None
-    max_deviation: int | None  # of a shown number from the true one
+    faults: dict[str, Count]
+    narrowest_interval: Amount | None  # of the values that a hidden cell may have; None: not computed
+    median_interval: Amount | None
+    max_deviation: Count | None  # of a shown number from the true one
     # by column and hierarchy, the groups of each value, by the places of their labels among those of the file in
     # ascending order; -1: the group of all values
     hierarchies: NotRequired[dict[str, list[str]]]
@@ -130,16 +148,16 @@ class CellsEntry(TypedDict):
 class TableEntry(TypedDict):
     """One table of a release; `measures` are those of the report."""
 
-    name: str
+    name: Name
     source: str
-    rows: int
-    people: int | None
-    sha256: str | None
+    rows: NotRequired[Count]  # these four only a copy for recipients lacks
+    people: NotRequired[Count | None]
+    sha256: NotRequired[Hash]
     output: OutputEntry
     method: MethodEntry
-    columns: list[ColumnEntry]
-    suppressed: SuppressedEntry
-    promises: list[PromiseEntry]
+    columns: Annotated[list[ColumnEntry], Field(min_length=1)]
+    suppressed: NotRequired[SuppressedEntry]
+    promises: Annotated[list[PromiseEntry], Field(min_length=1)]
     memory: NotRequired[MemoryEntry]
     plan: NotRequired[PlanEntry]
     cohorts: NotRequired[CohortsEntry]
@@ -153,27 +171,27 @@ class AccountEntry(TypedDict):
 
     path: str
     id: NotRequired[str]  # what tells the account from all others
-    releases: int
-    people: int
-    joint_k: int | None
-    lost: NotRequired[int]  # releases that the account has lost, and that are not counted
+    releases: Count
+    people: Count
+    joint_k: Count | None
+    lost: NotRequired[Count]  # releases that the account has lost, and that are not counted
 
 
 class ExposureEntry(TypedDict):
     """The share of people whom an attacker finds who knows more of linked tables than was promised."""
 
     knows: str
-    people: int
-    unique: float
-    under_k: float
+    people: Count
+    unique: Share
+    under_k: Share
 
 
 class LinkedEntry(TypedDict):
     """Tables of events that were released together."""
 
-    tables: list[str]
-    k: int
-    known: int
+    tables: list[Name]
+    k: Count
+    known: Count
     exposure: list[ExposureEntry]
 
 
@@ -181,7 +199,25 @@ class PolicyEntry(TypedDict):
     """The policy file of a release."""
 
     path: str
-    sha256: str
+    sha256: Hash
+
+
+class ReportEntry(TypedDict):
+    """The report of a release."""
+
+    path: Name
+    sha256: Hash
+
+
+class SignatureEntry(TypedDict):
+    """Who made a release: a public key of Ed25519, and what it signed, all in base64.
+
+    Only the full record has `record`: with it a recipient could try values for what their copy leaves out.
+    """
+
+    public_key: Name
+    record: NotRequired[Name]
+    copy: Name  # of the copy for recipients
 
 
 class TermsEntry(TypedDict):
@@ -200,12 +236,14 @@ class Record(TypedDict):
     duckanon: str
     duckdb: str
     python: str
-    started: str
-    finished: str | None
-    outcome: str | None
+    started: Time
+    finished: Time | None
+    outcome: Literal["released", "dry run", "promise broken"] | None
     policy: PolicyEntry
-    release: NotRequired[TermsEntry]
-    tables: list[TableEntry]
+    release: TermsEntry
+    tables: Annotated[list[TableEntry], Field(min_length=1)]
+    report: ReportEntry | None
     account: NotRequired[AccountEntry]
     linked: NotRequired[LinkedEntry]
     warnings: list[str]
+    signature: NotRequired[SignatureEntry]
