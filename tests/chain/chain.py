@@ -240,7 +240,7 @@ class Chain:
             outcome.blame(step, f"internal words: {errors}")
         if wrong := [line for line in sentences if not line.endswith(".")]:
             outcome.blame(step, f"no sentence: {wrong}")
-        said = errors.replace("than all other records", "")
+        said = errors.replace("all other records", "")
         if values := quoted_values(said, policy + str(self.folder), self.values):
             outcome.blame(step, f"values {values[:3]} in: {errors}")
 

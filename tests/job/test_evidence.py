@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import duckdb
 import pytest
 
 from duckanon.job import FileProblem, JobError, release, run
-from duckanon.job.evidence import evidence
+from duckanon.job.evidence import _differing_promises, evidence
+from duckanon.job.policy import Promises
 from tests.job.conftest import changed
 
 PLANTED = ("Person 7", "astronaut", "76543")
@@ -84,3 +87,15 @@ def test_there_is_no_evidence_of_another_file(folder: Path) -> None:
         collected(policy, folder / "evidence.zip")
     assert refused.value.exit_code == 1
     assert not (folder / "evidence.zip").exists()
+
+
+def test_a_promise_that_is_asked_for_without_a_number_is_compared_without_one() -> None:
+    """Whatever had `prediction = true` was refused: its numbers are the limits of the tests."""
+    table: Any = SimpleNamespace(promises=Promises(prediction=True, max_suppressed_fraction=0.1))
+    left = {"name": "max_suppressed_fraction", "asked": 0.1}
+    entry: Any = {"promises": [{"name": "prediction: distance", "asked": 0.123}, left]}
+    assert list(_differing_promises(table, entry)) == []
+    without: Any = {"promises": [left]}
+    assert list(_differing_promises(table, without)) == ["promises.prediction"]
+    left["asked"] = 0.2
+    assert list(_differing_promises(table, entry)) == ["promises.max_suppressed_fraction"]
