@@ -7,6 +7,8 @@ written file, in a connection that knows nothing of duckanon.
 from __future__ import annotations
 
 import contextlib
+import csv
+import gzip
 import html
 import io
 import json
@@ -30,6 +32,7 @@ from tests.awkward import TABLES, quoted
 from tests.oracles.call import Rows
 from tests.seams.bench import NUMBER, TIME, UNUSUAL, fetch, has_endless
 from tests.seams.faces import _toml
+from tests.seams.literals import sql_of as literal
 from tests.seams.outcomes import quoted_values
 
 OF_CLASSES = ("generalize", "recode", "suppress_cells", "boxes", "microaggregate", "release_linked")
@@ -389,9 +392,11 @@ class Facts:
         elif path.endswith(".parquet"):
             self.file = f"read_parquet('{path}')"
         else:
-            self.file = (
-                f"""read_csv('{path}', all_varchar = true, header = true, delim = ',', quote = '"', escape = '"')"""
-            )
+            with (gzip.open if path.endswith(".gz") else open)(path, "rt", encoding="utf-8", newline="") as file:
+                names = next(csv.reader(file))  # DuckDB trims them where it guesses the form
+            columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in names)
+            form = f"""header = true, columns = {{{columns}}}, delim = ',', quote = '"', escape = '"'"""
+            self.file = f"read_csv('{path}', auto_detect = false, {form})"
         self.columns = {row[0]: str(row[1]) for row in self.con.execute(f"DESCRIBE FROM {self.file}").fetchall()}
         roles = policy["columns"]
         self.quasi = [name for name, role in roles.items() if role == "quasi_identifier"]

@@ -103,8 +103,8 @@ def test_everybody_says_the_same_of_a_release(place: int, chain: Opener) -> None
 @pytest.mark.thorough
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_everybody_says_the_same_of_many_releases(group: int, chain: Opener) -> None:
-    """All tables, each by every method on one of two days."""
-    pairs = sample_of_today(PAIRS, 2)
+    """All tables, each by every method on one of four days."""
+    pairs = sample_of_today(PAIRS, 4)
     outcomes: list[Outcome] = []
     for table in list(TABLES)[group::GROUPS]:
         outcomes += run_table(chain(table), [method for name, method in pairs if name == table])
