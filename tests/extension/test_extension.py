@@ -48,6 +48,7 @@ def rows_of(con: duckdb.DuckDBPyConnection, query: str) -> list[str]:
     return sorted("|".join("NULL" if value is None else value for value in row) for row in texts)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "name", ["recode", *(pytest.param(name, marks=pytest.mark.shell) for name in RELEASES if name != "recode")]
 )

@@ -55,6 +55,7 @@ def functions(con: duckdb.DuckDBPyConnection) -> dict[str, str]:
     return calls | {"hierarchy_level": "anon.hierarchy_level('people', 'city', '%s', 2)"}
 
 
+@pytest.mark.rotating
 def test_a_value_with_two_labels_is_refused_by_every_function(con: duckdb.DuckDBPyConnection) -> None:
     """Not by some, while others take the last row; and none quotes the value, which is one of the table."""
     calls = functions(con)

@@ -173,6 +173,7 @@ def check(seeds: Sequence[int]) -> None:
     assert sum(one.differing > 0 for one in found) <= 0.25 * len(found)
 
 
+@pytest.mark.rotating
 @pytest.mark.usefixtures("short_search")
 def test_nobody_leaves_a_trace() -> None:
     check(range(30))

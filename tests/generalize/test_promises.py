@@ -349,6 +349,7 @@ def test_a_plan_does_not_tell_a_value_to_those_who_know_the_others(
     assert seen[0] == seen[1]
 
 
+@pytest.mark.rotating
 def test_a_stored_plan_says_the_same_of_everybody_else(con: Connection) -> None:
     """A plan that is fitted anew without one person often calls everybody otherwise; a stored one never does."""
     table = random_table(2, 80)

@@ -55,6 +55,7 @@ def written(folder: Path, *changes: tuple[str, str]) -> Path:
     return folder / "policy.toml"
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", ["people", "value"])
 def test_the_column_of_people_may_be_called_as_one_of_the_table(
     name: str, visits: Path, database: duckdb.DuckDBPyConnection
@@ -190,6 +191,7 @@ def test_rounding_hierarchies_people_and_a_report(
         release(written(visits, *changes[:3]))
 
 
+@pytest.mark.rotating
 def test_people_without_a_measure_contribute_to_no_cell(
     visits: Path, capsys: pytest.CaptureFixture[str], database: duckdb.DuckDBPyConnection
 ) -> None:
@@ -211,6 +213,7 @@ def test_people_without_a_measure_contribute_to_no_cell(
     assert tables[0] == tables[1]
 
 
+@pytest.mark.rotating
 def test_people_in_several_cells_are_counted(visits: Path, capsys: pytest.CaptureFixture[str]) -> None:
     changes = (
         ('id = "identifier"', 'id = "person"'),

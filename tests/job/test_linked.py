@@ -155,6 +155,7 @@ def test_a_plan_is_used_again_and_new_small_classes_are_left_out(
         )
 
 
+@pytest.mark.rotating
 def test_who_came_between_two_releases_is_noticed(folder: Path, database: duckdb.DuckDBPyConnection) -> None:
     """The class of one who came has one more row, and the difference tells the diagnosis."""
     release(folder / "policy.toml")

@@ -236,6 +236,7 @@ def test_what_tells_of_events_and_is_not_counted_is_found(
     assert found is None or f"columns.{column} {says}" in str(found)
 
 
+@pytest.mark.rotating
 def test_dates_as_text_stop_the_job(hospital: Path, database: duckdb.DuckDBPyConnection) -> None:
     """The check finds them in a sample of the rows, as the release does; narrowing lets them pass."""
     database.execute(

@@ -155,6 +155,7 @@ CHANGES: dict[str, list[tuple[str, str]]] = {
 }
 
 
+@pytest.mark.rotating
 def test_a_package_that_partitions_need_is_named_before_the_release(
     people: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

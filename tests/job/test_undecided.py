@@ -26,6 +26,7 @@ def columns_of(database: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
     return [row[0] for row in database.execute(f"DESCRIBE FROM '{path}'").fetchall()]
 
 
+@pytest.mark.rotating
 def test_an_insurance_number_does_not_leave_beside_a_diagnosis(
     folder: Path, database: duckdb.DuckDBPyConnection, capsys: pytest.CaptureFixture[str]
 ) -> None:

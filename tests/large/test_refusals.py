@@ -140,6 +140,7 @@ def test_a_source_is_not_overwritten(kind: str, people: pa.Table, tmp_path: Path
     assert (tmp_path / "b2.parquet").read_bytes() == before
 
 
+@pytest.mark.rotating
 def test_a_target_that_is_there_is_not_replaced_unless_asked(people: pa.Table, tmp_path: Path, spill: Path) -> None:
     target = tmp_path / "release.parquet"
     target.write_bytes(b"the last release")

@@ -74,6 +74,7 @@ def test_every_count_within_the_base_is_possible(shape: tuple[int, ...]) -> None
         )
 
 
+@pytest.mark.rotating
 def test_repeated_releases_do_not_average_out() -> None:
     """The same key rounds the same table alike; other keys would give the counts away, as they have no bias."""
     counts = {("a", "x"): 3, ("a", "y"): 8, ("b", "x"): 12, ("b", "y"): 6}

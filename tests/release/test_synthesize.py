@@ -328,6 +328,7 @@ def test_an_isolated_person_is_found_in_noisy_copies_and_hardly_in_new_records()
     assert membership_advantage(lambda table, seed: released(table, seed=seed), 72) <= 0.75
 
 
+@pytest.mark.rotating
 def test_who_knows_everybody_but_one_does_not_count_the_last_one() -> None:
     """Without people kept out, shares are exact, and the last person follows from the others'."""
     table = income_survey(600, 3).select(["age", "sex", "wage"])

@@ -69,6 +69,7 @@ def visits(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     return con
 
 
+@pytest.mark.rotating
 def test_rows_without_a_person_are_not_one_person(visits: duckdb.DuckDBPyConnection) -> None:
     table = measured(visits, "visits", "visits", person_id="person", ward="quasi_identifier", occupation="free")
     assert table["measures"]["utility"]["step"] == step_for(900) == 0.02

@@ -94,6 +94,8 @@ def face_call(bench: Bench, face: str, place: Place) -> FaceCall:
         options.pop("previous", None)  # a policy has a path there
         kept = [*(options.get("keep") or ()), *filter(None, [options.get("sensitive")])]  # released as it is there
         options["keep"] = [one for one in dict.fromkeys(kept) if one not in options.get("cols", ())]
+        how = {"l_kind", "c"} if "l" not in options else {"c"} if options.get("l_kind") != "recursive" else set()
+        options = {name: value for name, value in options.items() if name not in how}  # refused in a policy
     if face == "job" and drawn.function == "suppress_cells":  # where people are counted, a NULL is a value
         options.setdefault("nulls", "value")
     whole = {"tbl": table, **declared.defaults, **options}

@@ -45,6 +45,7 @@ def telling(site: Site, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     con.execute(f"COPY ({PEOPLE}) TO '{folder}/people.parquet'").fetchall()
 
 
+@pytest.mark.rotating
 def test_the_panel_says_what_would_stop_the_release(client: TestClient, telling: Site) -> None:
     """It is what `duckanon policy check` says: of the rows of the file, and of the policy by itself."""
     write(telling, DECIDED)

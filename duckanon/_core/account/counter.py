@@ -15,6 +15,9 @@ from duckanon._core.account.storage import AccountError
 from duckanon._core.common.journal import sync
 
 
+_BEGINNING = b'{"account": "'
+
+
 @dataclass(frozen=True)
 class Counter:
     """What the counter knows of its account: its identity, the number of its releases, and the mark of the last."""
@@ -45,8 +48,10 @@ def read_counter(account: Path) -> Counter | None:
 def write_counter(account: Path, counter: Counter) -> None:
     """Write the counter of an account, at once or not at all."""
     path = counter_path(account)
+    draft = path.with_name(f".{path.name}")  # of one process: it holds the account
     try:
-        draft = path.with_name(f".{path.name}")  # of one process: it holds the account
+        if os.path.lexists(draft) and not _is_draft(draft):
+            raise AccountError(f"{draft}: duckanon did not write this file, which is in its way; move it away.")
         with open(os.open(draft, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "w", encoding="utf-8") as opened:
             opened.write(json.dumps(asdict(counter)) + "\n")
         sync(draft)
@@ -54,3 +59,12 @@ def write_counter(account: Path, counter: Counter) -> None:
         sync(path.parent)
     except OSError as error:
         raise AccountError(f"{path}: the counter of the account cannot be written ({error.strerror}).") from None
+
+
+def _is_draft(path: Path) -> bool:
+    """Tell whether a file is what a process wrote of a counter before it was killed."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        found = file.read(len(_BEGINNING))
+    return _BEGINNING.startswith(found)
