@@ -14,7 +14,6 @@ from pathlib import Path
 from duckanon._core.account.storage import AccountError
 from duckanon._core.common.journal import sync
 
-
 _BEGINNING = b'{"account": "'
 
 
