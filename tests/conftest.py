@@ -143,12 +143,22 @@ def _records(path: Path) -> int:
     return len(parse(path)[0]) if path.suffix == ".test" else 0
 
 
+LONG = {
+    "apply_plan", "boxes", "compare_releases", "detectability", "generalize", "kept_column_risk", "optimal_uncertainty",
+    "plan", "privacy_test", "recode", "verdict",
+}  # fmt: skip
+"""The `.test` files that take four seconds of the processor and more: they rotate."""
+
+
 class SqlTestFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         _, requirements = parse(self.path)
         if not all(map(importlib.util.find_spec, requirements - {"python"})):
             return  # an extra is not installed
-        yield SqlTest.from_parent(self, name="python")
+        in_python = SqlTest.from_parent(self, name="python")
+        if self.path.stem in LONG:
+            in_python.add_marker("rotating")
+        yield in_python
         if "python" not in requirements:
             in_shell = SqlTest.from_parent(self, name="shell")
             in_shell.add_marker("shell")

@@ -6,8 +6,9 @@ a good part of a second: these are not shrunk, a failure is shown as it was foun
 
 Tests that draw from a seed take theirs from `seeds`, sweeps over all functions theirs from `sample_of_today`: what
 one day leaves out, another one tries. A test that takes about half a second of the processor, and is neither a
-promise's own nor a function's ``.test`` file, is marked ``rotating``: ``make test`` runs it on one day of six, and
-``make test-thorough`` on the other five, so that both together run all of them every day. A study that takes ten
+promise's own nor a function's ``.test`` file, is marked ``rotating``, and so is a ``.test`` file of four seconds:
+``make test`` runs it on one day of six, and ``make test-thorough`` on the other five, so that both together run all of
+them every day. A study that takes ten
 seconds or more is marked ``study``: the thorough run has it on one day of three. So it is with the depth of ``@dear``
 properties: all examples on one day of three, fewer on the others. (No study takes its parameters from thirds of
 `sample_of_today`: some would never have their day.)
@@ -39,7 +40,7 @@ class Depth:
 
 
 DEPTHS = {
-    "quick": Depth(usual=10, cheap=40, dear=4),  # four minutes for everything, on two processors
+    "quick": Depth(usual=8, cheap=30, dear=3),  # four minutes for everything, on two processors
     "thorough": Depth(usual=50, cheap=300, dear=42),  # thirty
 }
 
