@@ -12,7 +12,7 @@ from pathlib import Path
 import duckdb
 
 from duckanon._bridge import sql
-from duckanon.job import backends, consistency, keys, linked_release, methods, policy_file, refusals, sources
+from duckanon.job import backends, consistency, keys, linked_release, methods, policy_file, promises, refusals, sources
 from duckanon.job.errors import FileProblem, PolicyError, PromiseBroken
 from duckanon.job.keys import Secret
 from duckanon.job.linked_consistency import uncounted
@@ -128,6 +128,9 @@ def _refused(con: sql.Connection, file: PolicyFile, where: Places, read: Origina
         with _collected(refused, is_whole):
             tried = file if is_whole else _without_narrowing(file, name)
             make_in_memory(con, tried, name, tables, where, storage, key)
+            if is_new:
+                with refusals.translate_errors(file, name):
+                    list(promises.compared(con, table, tables))  # which may have no words for a type
             of_people[name] = tables
         for made in ("plan", "applied"):
             con.execute(f"DROP TABLE IF EXISTS {made}").fetchall()

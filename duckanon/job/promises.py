@@ -75,6 +75,11 @@ def promised(con: sql.Connection, table: Table, form: Shape, tables: Tables) -> 
         yield _shared_values(con, table, tables)
     if table.person and table.columns[table.person].numbered:
         yield _rows_of_people(con, table, tables)
+    yield from compared(con, table, tables)
+
+
+def compared(con: sql.Connection, table: Table, tables: Tables) -> Iterator[Promise]:
+    """Count what the policy promises of the released rows beside the original ones."""
     if table.promises.prediction:
         yield from _prediction(con, table, tables)
     yield from _utility(con, table, tables)

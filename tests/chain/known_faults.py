@@ -19,12 +19,4 @@ class Known(NamedTuple):
     method: str
 
 
-KNOWN: list[Known] = [
-    Known(
-        "check",
-        "holds numbers of more than 18 digits",
-        "check accepts a policy whose release anon.privacy_test cannot judge, which the types of its columns tell",
-        "decimals",
-        "pica",
-    ),
-]
+KNOWN: list[Known] = []

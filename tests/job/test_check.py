@@ -22,6 +22,8 @@ NO_SEX = ('sex = "quasi_identifier"', 'sex = "drop"')
 NO_DIAGNOSIS = ('diagnosis = "sensitive"', 'diagnosis = "drop"')
 NEW = ("k = 10", "prediction = true")
 
+WIDE = "SELECT *, (repeat('9', 28) || '.' || id % 20)::DECIMAL(38, 10) AS wide FROM source"
+
 REFUSED = {
     "texts": (
         [("suppress_cells", "boxes")],
@@ -38,6 +40,16 @@ REFUSED = {
     "NULLs of new records": (
         [("suppress_cells", "synthesize"), NEW, NO_DIAGNOSIS, ('holes = "d', 'holes = "numeric" # ')],
         "line 14: anon.synthesize: columns.holes",
+    ),
+    "numbers that no test of new records reads": (
+        [
+            ("suppress_cells", "spectral_release"),
+            NEW,
+            NO_DIAGNOSIS,
+            ('path = "people.parquet"', f'path = "people.parquet"\nquery = "{WIDE}"'),
+            ('holes = "d', 'wide = "numeric"\nholes = "d'),
+        ],
+        "line 15: anon.privacy_test: columns.wide holds numbers of more than 18 digits; cast it in source.query to DOUBLE",
     ),
     "NaN in the measure": (
         [
