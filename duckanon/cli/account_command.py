@@ -55,6 +55,11 @@ def add_to(commands: Any) -> None:
     budget.add_argument("--consumer", metavar="NAME", help="the consumer whose budget is set")
     budget.add_argument("--epsilon", type=float, metavar="NUMBER", help="how much of epsilon all answers may spend")
     budget.add_argument("--delta", type=float, default=0.0, metavar="NUMBER", help="and of delta (default: 0)")
+    budget.add_argument(
+        "--accept-loss",
+        action="store_true",
+        help="go on with an account that was set back to an older copy: what its lost answers spent is spent again",
+    )
     for step in (parser, show, check, forget, adopt, budget):
         step.exit_code = 2
     parser.set_defaults(runner=run)
@@ -80,6 +85,8 @@ def run(options: argparse.Namespace) -> int:
                 raise PolicyError("--dataset and --epsilon set a budget together; neither shows all budgets.")
             if options.dataset is not None:
                 budget_views.limit(options.account, options.dataset, options.consumer, options.epsilon, options.delta)
+            if options.accept_loss:
+                budget_views.accept_loss(options.account)
             lines = budget_views.show(options.account)
         else:
             lines = account_views.forget(options.policy, options.person, connection, returns=not options.never_again)

@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon._core.account.budget import amount, budgets, set_limit, spend
+from duckanon._core.account.counter import Counter, read_counter
+from duckanon._core.account.releases import Releases
 from duckanon._core.account.storage import Account, AccountError
 from duckanon.cli.main import main
 from tests.account.budget_race import race
@@ -133,3 +135,43 @@ def test_the_command_sets_and_shows_budgets(tmp_path: Path, capsys: pytest.Captu
         "visits: epsilon 0.25 of 3 and delta 0 of 0.000001 spent in 1 answers\n"
         "visits, consumer anna: epsilon 0 of 1 and delta 0 of 0 spent in 0 answers\n"
     )
+
+
+@pytest.mark.parametrize("loss", ["set back", "emptied", "made anew"])
+def test_an_account_that_lost_answers_spends_nothing_until_a_person_decides(
+    loss: str, path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It had 0.3 to spend: 0.2 are spent, the account is lost, and 0.3 would be spent again."""
+    with Account(path, None) as account:
+        spend(account, "visits", None, amount(0.1, 0), "count")
+    older = path.read_bytes()
+    with Account(path, None) as account:
+        spend(account, "visits", None, amount(0.1, 0), "count")
+    if loss == "set back":
+        path.write_bytes(older)
+    else:
+        path.write_bytes(b"") if loss == "emptied" else path.unlink()
+        with Account(path, None, create=True) as account:
+            set_limit(account, "visits", None, amount(0.3, 1e-6))
+    lost = 1 if loss == "set back" else 2
+    for _ in range(2):
+        with (
+            Account(path, None) as account,
+            pytest.raises(AccountError, match=f"lacks {lost} of the answers that its counter knows"),
+        ):
+            spend(account, "visits", None, amount(0.1, 0), "count")
+    assert main(["account", "budget", str(path)]) == 0
+    assert f"{lost} more answers are known by its counter" in capsys.readouterr().out
+    assert main(["account", "budget", str(path), "--accept-loss"]) == 0
+    assert "counter" not in capsys.readouterr().out
+    with Account(path, None) as account:
+        spend(account, "visits", None, amount(0.1, 0), "count")
+        assert [one.answers for one in budgets(account)] == [3 - lost]
+
+
+def test_releases_and_answers_share_a_counter(path: Path) -> None:
+    with Account(path, KEY, create=True) as account:
+        spend(account, "visits", None, amount(0.1, 0), "count")
+        Releases(account).count()
+        spend(account, "visits", None, amount(0.1, 0), "count")
+        assert read_counter(path) == Counter(account.identity or "", 0, None, 2)

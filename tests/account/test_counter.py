@@ -9,7 +9,7 @@ import pytest
 from duckanon._core.account.counter import Counter, read_counter, write_counter
 from duckanon._core.account.storage import AccountError
 
-COUNTER = Counter("a1", 3, "ff")
+COUNTER = Counter("a1", 3, "ff", 2)
 
 
 @pytest.mark.parametrize("left", [None, "", '{"acc', '{"account": "a1", "releases": 2'])

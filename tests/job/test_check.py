@@ -49,7 +49,7 @@ REFUSED = {
             ('path = "people.parquet"', f'path = "people.parquet"\nquery = "{WIDE}"'),
             ('holes = "d', 'wide = "numeric"\nholes = "d'),
         ],
-        "line 15: anon.privacy_test: columns.wide holds numbers of more than 18 digits; cast it in source.query to DOUBLE",
+        "line 15: anon.privacy_test: columns.wide holds numbers of more than 18 digits; cast it in source.query",
     ),
     "NaN in the measure": (
         [

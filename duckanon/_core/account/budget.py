@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
+from duckanon._core.account.counter import read_counter, update_counter
 from duckanon._core.account.storage import Account, AccountError
 
 _EVERYBODY = ""  # the consumer of a data set's own limit; that of an answer without one, too
@@ -93,11 +94,18 @@ def set_limit(account: Account, dataset: str, consumer: str | None, limit: Amoun
 def spend(account: Account, dataset: str, consumer: str | None, price: Amount, question: str) -> None:
     """Spend an amount, or refuse it with an AccountError: after this the answer may be drawn.
 
-    A data set without a limit is refused, and where consumers have limits, one without.
+    A data set without a limit is refused, and where consumers have limits, one without; and so is an account that was
+    deleted, emptied or set back to an older copy: it would spend again what was spent.
     """
     account.prepare("budget", _TABLES)
     who = consumer or _EVERYBODY
     with account.transaction() as con:
+        if lost := lost_answers(account):
+            raise AccountError(
+                f"{account.path}: the account lacks {lost} of the answers that its counter knows, and would spend what "
+                "they spent again; restore both from a backup, or let a person decide with duckanon account budget "
+                "--accept-loss."
+            )
         limits, spent = _limits(account), _spent(account)
         own = {name: one for (of, name), one in spent.items() if of == dataset}
         before, answers = own.get(who, (_NOTHING, 0))
@@ -118,6 +126,24 @@ def spend(account: Account, dataset: str, consumer: str | None, price: Amount, q
             "INSERT INTO budget_answers VALUES (NULL, ?, ?, ?, ?, ?, ?)",
             (moment, dataset, who, *price.texts, question),
         )
+    count_answers(account)
+
+
+def lost_answers(account: Account) -> int:
+    """Return how many answers the counter beside an account knows that the account does not have."""
+    counter = read_counter(account.path)
+    return max((counter.answers if counter else 0) - _answers(account), 0)
+
+
+def count_answers(account: Account) -> None:
+    """Write how many answers there are into the counter beside the account: it never knows of more."""
+    account.prepare("budget", _TABLES)
+    with account.transaction():
+        update_counter(account.path, answers=_answers(account))
+
+
+def _answers(account: Account) -> int:
+    return int(account.query("SELECT coalesce(max(number), 0) FROM budget_answers")[0][0])
 
 
 def budgets(account: Account) -> list[Budget]:

@@ -1,4 +1,4 @@
-"""The counter beside an account: a small file that says how many releases the account has, and which was the last.
+"""The counter beside an account: a small file that says how many releases and answers it has, and its last release.
 
 It is written after each entry and never before, so an account has what its counter knows, or more where a process was
 killed in between. An account that has less was deleted, emptied, set back to an older copy, or is another one.
@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from duckanon._core.account.storage import AccountError
 from duckanon._core.common.journal import sync
@@ -19,11 +20,12 @@ _BEGINNING = b'{"account": "'
 
 @dataclass(frozen=True)
 class Counter:
-    """What the counter knows of its account: its identity, the number of its releases, and the mark of the last."""
+    """What the counter knows of its account: identity, releases, the mark of the last, and answers of budgets."""
 
-    account: str
-    releases: int
-    last: str | None
+    account: str = ""
+    releases: int = 0
+    last: str | None = None
+    answers: int = 0
 
 
 def counter_path(account: Path) -> Path:
@@ -42,6 +44,15 @@ def read_counter(account: Path) -> Counter | None:
     except (OSError, TypeError, ValueError):
         raise AccountError(f"{path}: the counter of the account cannot be read; restore it from a backup.") from None
     return found
+
+
+def update_counter(path: Path, **changes: Any) -> None:
+    """Write the counter of an account with some changes; one that cannot be read begins anew."""
+    try:
+        former = read_counter(path)
+    except AccountError:
+        former = None
+    write_counter(path, replace(former or Counter(), **changes))
 
 
 def write_counter(account: Path, counter: Counter) -> None:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 
 import numpy as np
 
-from duckanon._core.account.counter import Counter, write_counter
+from duckanon._core.account.counter import update_counter
 from duckanon._core.account.entries import Entry, Known, Listed, places
 from duckanon._core.account.groups import ABSENT
 from duckanon._core.account.joint import JointCounts, PeopleOfRelease
@@ -133,8 +133,8 @@ class Releases:
         """Write how many releases there are, and which is the last, into the counter beside the account."""
         with self._account.transaction():  # of two processes, the later one counts both
             last = next(reversed(self.listed()), None)
-            counter = Counter(self._account.identity or "", last.release if last else 0, last.mark if last else None)
-            write_counter(self._account.path, counter)
+            known = {"releases": last.release if last else 0, "last": last.mark if last else None}
+            update_counter(self._account.path, account=self._account.identity or "", **known)
 
     def state(self, number: int, name: str, people: int) -> Ints:
         """Return numbers about people that were entered with a release; `ABSENT` for other people."""
