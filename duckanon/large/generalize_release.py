@@ -144,10 +144,11 @@ def _fitting(work: Workspace, what: Checked, fixed: set[str], k: int) -> tuple[s
             f"FROM {SOURCE}",
         )
         if person and count <= most < people:
+            named = ", ".join(f"{expression} AS {sql.name(name)}" for name, expression in expressions.items())
             (count,) = sql.one(
                 work.con,
                 f"SELECT sum(least(size, {k + 1}))::BIGINT FROM (SELECT count(*) AS size FROM "
-                f"(SELECT DISTINCT {with_person} FROM {SOURCE}) GROUP BY {listed})",
+                f"(SELECT DISTINCT {named}, {person} FROM {SOURCE}) GROUP BY {sql.names(what.names)})",
             )
         if count <= most:
             break

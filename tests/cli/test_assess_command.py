@@ -52,7 +52,7 @@ def test_a_table_is_assessed(arguments: list[str], files: Path, capsys: pytest.C
     assert roles["patient_id"].startswith("Person keys")
     assert roles["dob"].startswith("Quasi-identifiers")
     assert roles["diagnosis"].startswith("Sensitive")
-    assert "The 2 quasi-identifiers together are unique in 200 of 200 rows (100.0%)" in shown
+    assert "The 2 quasi-identifiers together are unique for 100 of 100 people (100.0%)" in shown
     assert "duckanon policy init --from " in shown
     assert "P17" not in shown  # no value of a person
     assert (files / "clinic.duckdb").read_bytes() == before

@@ -142,19 +142,19 @@ def test_a_counter_that_a_killed_run_did_not_write_is_no_loss(
     class Killed(BaseException):
         pass
 
-    def kill(*_: object) -> None:
+    def kill(*_: object, **__: object) -> None:
         raise Killed
 
     write(database, 0, 200)
     counter = Path("account.sqlite.counter")
     for entered in (1, 3):  # a new account's counter is begun before the first entry; later ones follow the entry
         with monkeypatch.context() as patched:
-            patched.setattr("duckanon._core.account.releases.write_counter", kill)
+            patched.setattr("duckanon._core.account.releases.update_counter", kill)
             with pytest.raises(Killed):
                 release(policy)
         assert release(policy)["account"]["releases"] == entered
         assert json.loads(counter.read_text())["releases"] == entered
-    assert json.loads(counter.read_text()).keys() == {"account", "releases", "last"}
+    assert json.loads(counter.read_text()).keys() == {"account", "releases", "last", "answers"}
     assert os.name == "nt" or counter.stat().st_mode & 0o077 == 0
 
 

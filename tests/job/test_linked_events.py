@@ -115,7 +115,7 @@ def test_a_release_that_breaks_the_promise_is_not_published(hospital: Path, monk
     with pytest.raises(PromiseBroken, match=r"rows would have to be left out \(\d+ rows of visits"):
         release(policy(hospital, ('name = "release_linked"', days)))
     weeks = 'name = "release_linked"\nladder = [{ day = "week" }]'
-    with pytest.raises(PolicyError, match=r'ladder must give column "day" of visits one of day, month, .*got week'):
+    with pytest.raises(PolicyError, match=r"ladder must give columns\.day of visits one of day, month, .*got week"):
         release(policy(hospital, ('name = "release_linked"', weeks)))
     with pytest.raises(PolicyError, match=r"max_confidence must be at least 0\.\d+, the largest share"):
         release(policy(hospital, ("[tables.visits]", "[tables.visits]\npromises = { max_confidence = 0.3 }")))

@@ -85,10 +85,25 @@ def test_what_steps_lose_is_what_the_loss_of_labels_says(unit: float, people: pa
 
 @pytest.mark.thorough
 def test_what_cannot_be_planned_is_refused(people: pa.Table, tmp_path: Path) -> None:
-    sentence = r"anon\.generalize: cols must have at most \d+ combinations of values to be planned here; got \d+\."
-    with pytest.raises(ValueError, match=sentence):
-        large.generalize(people, tmp_path / "release.parquet", ["age", "sex"], K, person="person")
+    """Numbers are merged until they fit, texts are not."""
+    con = duckanon.connect()
+    con.register("people", people)
+    codes = con.sql("SELECT * REPLACE ('c' || number AS job) FROM people")
+    for given, of_people in (({}, ""), ({"person": "person"}, ", with k people of each,")):
+        sentence = (
+            rf"anon\.generalize: cols must have at most \d+ combinations of values{of_people} to be planned in this "
+        )
+        with pytest.raises(ValueError, match=sentence):
+            large.generalize(codes, tmp_path / "release.parquet", ["job", "sex"], K, **given)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.rotating
+def test_numbers_are_merged_until_people_fit_too(people: pa.Table, tmp_path: Path) -> None:
+    target = tmp_path / "release.parquet"
+    made = large.generalize(people, target, ["age", "sex"], K, person="person")
+    query = f"SELECT min(n) FROM (SELECT count(*) AS n FROM '{target}' GROUP BY age, sex)"
+    assert duckdb.sql(query).fetchall()[0][0] >= made.smallest_class >= K
 
 
 def test_one_fortune_makes_no_coarser_steps(con: duckdb.DuckDBPyConnection) -> None:

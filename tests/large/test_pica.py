@@ -60,7 +60,7 @@ def released(
     source: pa.Table, tmp_path: Path, cols: list[str] = COLS, **options: Any
 ) -> tuple[large.Released, pa.Table]:
     target = tmp_path / "release.parquet"
-    given: dict[str, Any] = {"cluster_size": 150, "basis": "pca", "checks": "off", "seed": 1} | options
+    given: dict[str, Any] = {"cluster_size": 150, "basis": "pca", "checks": "off", "seed": 1, "replace": True} | options
     done = large.pica(source, target, cols, **given)
     return done, pq.read_table(target)
 

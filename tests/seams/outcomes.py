@@ -17,7 +17,7 @@ from tests.oracles.call import ROW, Rows
 from tests.seams.bench import Bench, fetch
 from tests.seams.draws import Drawn
 
-LIMIT = 15.0
+LIMIT = 45.0
 """Processor seconds of a call. The slowest takes eight; a machine may do other things beside."""
 
 _INTERNAL = re.compile(
@@ -50,10 +50,10 @@ def run(bench: Bench, drawn: Drawn) -> Outcome:
     """Make a call, and look at everything that does not depend on what the function promises."""
     outcome, before, began = Outcome(drawn), traces(bench), time.process_time()
     try:
-        with interrupted(bench.con, 8 * LIMIT):
+        with interrupted(bench.con, 3 * LIMIT):
             outcome.rows = fetch(bench.con, drawn.statement, bench.times_as_text)
     except duckdb.InterruptException:
-        outcome.blame("time", f"no answer after {8 * LIMIT:.0f} seconds")
+        outcome.blame("time", f"no answer after {3 * LIMIT:.0f} seconds")
     except Exception as error:  # Python's own are faults, too
         outcome.refusal = str(error)
         outcome.faults += refusal_faults(str(error), drawn, bench.rows)
