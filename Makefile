@@ -7,6 +7,7 @@ PLACES := .venv-places
 PEERS := pycanon anjana anonypy
 PIP := $(VENV)/bin/python -m pip --disable-pip-version-check
 PYTEST := -m pytest -n auto --dist worksteal
+PATIENT := --timeout=600
 NEWEST := --editable . --group test --group check 'duckdb>=2'
 AT_PLACES := --editable '.[notebook,dbt]' --group test --group places
 WITH_ENGINES := --editable '.[spark,postgresql]' --group test 'duckdb>=2'
@@ -18,36 +19,36 @@ install = $(VENV)/bin/uv pip install --quiet --python $(1) $(2) || $(PIP) --pyth
 export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: demo test test-quick test-thorough test-oldest test-engines test-browser test-places stress mutants check docs bench \
-        bench-peers bench-large clean
+        bench-peers bench-large release-check clean
 
 demo: $(VENV)/ready            ## generate a clinic, assess and release its visits, say where the report is
 	@$(VENV)/bin/duckanon demo --to build/clinic
 
-test: $(VENV)/ready            ## all checks and tests, on the newest versions: four minutes on two cores
+test: $(VENV)/ready            ## all checks and one fixed set of tests, on the newest versions: three and a half minutes on two cores
 	$(MAKE) --jobs=2 check test-quick
 
 test-quick: $(VENV)/ready      ## the tests of `make test` alone
 	$(VENV)/bin/python $(PYTEST)
 
-test-thorough: $(VENV)/ready   ## properties with more examples, studies, the stock shell, the oldest versions: 30 minutes
-	$(VENV)/bin/python $(PYTEST) -m "(hypothesis or thorough or shell) and not engines and not browser and not another_day" --hypothesis-profile=thorough
+test-thorough: $(VENV)/ready   ## tests that take long, properties with more examples, the stock shell, the oldest versions: 25 minutes
+	$(VENV)/bin/python $(PYTEST) -m "(hypothesis or thorough or shell) and not engines and not browser" --hypothesis-profile=thorough $(PATIENT)
 	$(MAKE) test-oldest
 
 test-oldest: $(OLD)/ready      ## the SQL and the bridge on the oldest supported versions
-	$(OLD)/bin/python $(PYTEST) -m "not thorough and not shell and not another_day" tests/bridge $(wildcard tests/*/*.test)
+	$(OLD)/bin/python $(PYTEST) -m "not thorough and not shell" tests/bridge $(wildcard tests/*/*.test)
 
 test-engines: $(ENGINES)/ready ## PostgreSQL and Spark: what is rendered, read, written and released; skips what cannot be installed
-	$(ENGINES)/bin/python -m pytest -m engines tests/rendered tests/postgresql tests/spark
+	$(ENGINES)/bin/python -m pytest $(PATIENT) -m engines tests/rendered tests/postgresql tests/spark
 
 test-browser: $(VENV)/ready    ## the report and the workbench in Debian's Chromium, which is installed where that is allowed: two minutes
 	@$(call install,$(VENV)/bin/python,--group browser) || true
 	@command -v chromium || command -v chromium-browser || command -v google-chrome \
 	    || { test "$$(id -u)" = 0 && apt-get update -qq && apt-get install -qq -y --no-install-recommends chromium; } \
 	    || echo "There is no Chromium, and it cannot be installed: the tests in a browser are skipped."
-	$(VENV)/bin/python -m pytest -m browser -rs tests/browser
+	$(VENV)/bin/python -m pytest $(PATIENT) -m browser -rs tests/browser
 
 test-places: $(PLACES)/ready   ## notebooks, dbt, and the wheel in an empty environment: five minutes
-	$(PLACES)/bin/python -m pytest -m "" tests/places
+	$(PLACES)/bin/python -m pytest $(PATIENT) -m "" tests/places
 
 stress: $(VENV)/ready          ## interrupts, closes, failures and kill -9 at random moments: ten minutes
 	$(VENV)/bin/python -m tests.stress
@@ -76,6 +77,10 @@ bench-peers: $(VENV)/ready     ## the same beside other packages, each installed
 
 bench-large: $(VENV)/ready     ## releases of tables larger than memory: time, peak memory, loss; only some: ONLY="boxes 1e6"
 	$(VENV)/bin/python -m tests.bench.large $(ONLY)
+
+release-check: $(VENV)/ready   ## all of a release but its upload: builds it, and tries wheel, source archive and extension; TAG=v0.1.0
+	@$(call install,$(VENV)/bin/python,--group release)
+	$(VENV)/bin/python -m tests.release_check $(if $(TAG),--tag $(TAG))
 
 clean:
 	rm -rf $(VENV) $(OLD) $(ENGINES) $(PLACES) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis

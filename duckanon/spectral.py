@@ -15,18 +15,18 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 
+from duckanon._core.common.arguments import name_refusals
 from duckanon._core.common.declare import Options, Release
 from duckanon._core.common.faces import face_of
 from duckanon._core.common.parameters import COLS
-from duckanon._core.common.refusals import naming_refusals
 from duckanon._core.common.rules import ColumnNames
-from duckanon._core.encoding.sources import Readable, opened_source
-from duckanon._core.encoding.whole_sources import order_by_values, whole_table
+from duckanon._core.encoding.sources import Readable, use_source
+from duckanon._core.encoding.whole_sources import read_table, sort_by_values
 from duckanon._methods.baselines import additive_noise as noise
-from duckanon._methods.baselines import copula_releases
+from duckanon._methods.baselines import copulas
 from duckanon._methods.baselines.declared import ADDITIVE_NOISE, COPULA_SYNTHESIZE, DATA_SHUFFLE
-from duckanon._methods.swap import people_swaps
 from duckanon._methods.swap import rhs as halving
+from duckanon._methods.swap import svd
 from duckanon._methods.swap.declared import PICA, RHS, SPECTRAL_RHS, SVD_SWAP
 from duckanon._methods.synthesize import spectral_release as spectral_synthesis
 from duckanon._methods.synthesize import synthesize as sequential_synthesis
@@ -53,7 +53,7 @@ _COLS = COLS.having(
 def _face(declared: Release) -> Callable[[_Face], _Face]:
     parameters = tuple(_COLS if one.name == "cols" else one for one in declared.parameters)
     face = face_of(replace(declared, parameters=parameters), "spectral")
-    return lambda function: face(naming_refusals(f"duckanon.spectral.{declared.name}")(function))
+    return lambda function: face(name_refusals(f"duckanon.spectral.{declared.name}")(function))
 
 
 @_face(ADDITIVE_NOISE)
@@ -70,7 +70,7 @@ def additive_noise(source: Readable, given: Options) -> pa.RecordBatchReader:
         >>> released.num_rows, released.column_names
         (400, ['age', 'weight'])
     """
-    return _released(noise.additive_noise, source, given)
+    return _run(noise.additive_noise, source, given)
 
 
 @_face(COPULA_SYNTHESIZE)
@@ -84,7 +84,7 @@ def copula_synthesize(source: Readable, given: Options) -> pa.RecordBatchReader:
         >>> spectral.copula_synthesize(people, rows=1000, k=5, seed=1).read_all().num_rows
         1000
     """
-    return _released(copula_releases.copula_synthesize, source, given)
+    return _run(copulas.copula_synthesize, source, given)
 
 
 @_face(DATA_SHUFFLE)
@@ -99,7 +99,7 @@ def data_shuffle(source: Readable, given: Options) -> pa.RecordBatchReader:
         >>> sorted(released["age"].to_pylist()) == sorted(people["age"].to_pylist())
         True
     """
-    return _released(copula_releases.data_shuffle, source, given)
+    return _run(copulas.data_shuffle, source, given)
 
 
 @_face(PICA)
@@ -121,7 +121,7 @@ def pica(source: Readable, given: Options, *, reference: Readable | None = None)
         >>> released.num_rows, released.column_names
         (400, ['age', 'weight'])
     """
-    return _released(people_swaps.pica, source, given, reference=reference)
+    return _run(svd.pica, source, given, reference=reference)
 
 
 @_face(RHS)
@@ -135,7 +135,7 @@ def rhs(source: Readable, given: Options) -> pa.RecordBatchReader:
         >>> spectral.rhs(people, k=5, checks="off", seed=1).read_all().num_rows
         400
     """
-    return _released(halving.rhs, source, given)
+    return _run(halving.rhs, source, given)
 
 
 @_face(SPECTRAL_RELEASE)
@@ -153,7 +153,7 @@ def spectral_release(source: Readable, given: Options) -> pa.RecordBatchReader:
         >>> released.num_rows, released.column_names
         (400, ['age', 'weight'])
     """
-    return _released(spectral_synthesis.spectral_release, source, given)
+    return _run(spectral_synthesis.spectral_release, source, given)
 
 
 @_face(SPECTRAL_RHS)
@@ -169,7 +169,7 @@ def spectral_rhs(source: Readable, given: Options) -> pa.RecordBatchReader:
         >>> min(groups["count_all"].to_pylist()) >= 5
         True
     """
-    return _released(halving.spectral_rhs, source, given)
+    return _run(halving.spectral_rhs, source, given)
 
 
 @_face(SVD_SWAP)
@@ -192,7 +192,7 @@ def svd_swap(source: Readable, given: Options, *, memory: str | None = None) -> 
         >>> released.num_rows, released.column_names
         (400, ['age', 'weight'])
     """
-    return _released(people_swaps.svd_swap, source, given, memory=memory)
+    return _run(svd.svd_swap, source, given, memory=memory)
 
 
 @_face(SYNTHESIZE)
@@ -210,20 +210,20 @@ def synthesize(source: Readable, given: Options) -> pa.RecordBatchReader:
         >>> released.num_rows, released.column_names
         (400, ['age', 'weight'])
     """
-    return _released(sequential_synthesis.synthesize, source, given)
+    return _run(sequential_synthesis.synthesize, source, given)
 
 
-def _released(algorithm: _Face, source: Readable, given: Options, **own: Any) -> pa.RecordBatchReader:
+def _run(algorithm: _Face, source: Readable, given: Options, **extras: Any) -> pa.RecordBatchReader:
     """Run an algorithm on the columns of a source that a call names."""
-    options = {name: value for name, value in given.items() if name != "cols"} | own
+    options = {name: value for name, value in given.items() if name != "cols"} | extras
     cols = given["cols"]
     if cols is not None:
         cols = [*cols, *(given.get("by") or ()), *filter(None, [given.get("person")])]
-    if given["seed"] is not None and own.get("memory") is None:
-        if own.get("reference") is not None:
-            options["reference"] = order_by_values(whole_table(own["reference"]))
-        return algorithm(order_by_values(whole_table(source, cols)), **options)
+    if given["seed"] is not None and extras.get("memory") is None:
+        if extras.get("reference") is not None:
+            options["reference"] = sort_by_values(read_table(extras["reference"]))
+        return algorithm(sort_by_values(read_table(source, cols)), **options)
     if cols is None:
         return algorithm(source, **options)
-    with opened_source(source, cols) as opened:
+    with use_source(source, cols) as opened:
         return algorithm(opened, **options)

@@ -420,6 +420,19 @@ _TYPES = [
         },
     ),
     Awkward(
+        "deep",  # types that DuckDB's own functions and Arrow do not all take
+        80,
+        {
+            "lists": f"[[{spread(3, 2)}], [NULL]]",
+            "of_lists": f"MAP {{'k': [{spread(5, 2)}]}}",
+            "inside": f"{{'a': {{'b': {spread(4, 3)}}}, 'l': ['x', NULL]}}",
+            "either": f"CASE WHEN i % 2 = 0 THEN union_value(n := {spread(6, 3)}) END",
+            "sex": SEX,
+            "age": AGE,
+        },
+        claims=("typeof(min(lists)) = 'BIGINT[][]'",),
+    ),
+    Awkward(
         "binary",
         80,
         {

@@ -1,7 +1,7 @@
 """Collects the `.test` files.
 
-Each runs on a registered connection, in the stock shell with the extension, and, where it is pure SQL, in the stock
-shell with the script of `duckanon sql`.
+Each runs on a registered connection and in the stock shell: with the extension where it calls Python, and with the
+script of `duckanon sql` where it is pure SQL; the extension has the same macros.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import duckanon
 from duckanon._bridge import macros
 from tests import profiles
 from tests.extension.shells import extension_file, stock_shell
-from tests.sqltest import ROOT, Engine, MismatchError, PythonEngine, ShellEngine, check, data_file, empty_schema, parse
+from tests.sqltest import Engine, MismatchError, PythonEngine, ShellEngine, check, data_file, empty_schema, parse
 
 profiles.register()
 
@@ -92,7 +92,7 @@ def adult() -> Iterator[duckdb.DuckDBPyConnection]:
 @pytest.fixture
 def short_search(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let the search for a recoding give up early: for what must hold of any plan, not only of the best."""
-    monkeypatch.setattr("duckanon._methods.generalize.recoding.stages._STEPS", 8)
+    monkeypatch.setattr("duckanon._methods.generalize.recoding.search._STEPS", 8)
 
 
 @functools.cache
@@ -120,19 +120,11 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Leave rotating tests to the thorough run, and studies to another day, if it is not theirs; longest first.
-
-    No worker is then left at the end with a study, a page or a long `.test` file.
-    """
-    for item in items:
-        if item.get_closest_marker("rotating") and not profiles.has_its_day(item.nodeid):
-            item.add_marker("thorough")
-        if item.get_closest_marker("study"):
-            item.add_marker("thorough" if profiles.has_its_day(item.nodeid, days=3) else "another_day")
+    """Run the longest tests first: no worker is then left at the end with a study, a page or a long `.test` file."""
 
     def place(item: pytest.Item) -> tuple[bool, bool, int]:
-        is_study = item.get_closest_marker("thorough") is not None
-        return not is_study, item.path.name != "test_documentation.py", -_records(item.path)
+        is_thorough = item.get_closest_marker("thorough") is not None
+        return not is_thorough, item.path.name != "test_documentation.py", -_records(item.path)
 
     items.sort(key=place)
 
@@ -147,7 +139,11 @@ LONG = {
     "apply_plan", "boxes", "compare_releases", "detectability", "generalize", "kept_column_risk", "optimal_uncertainty",
     "plan", "privacy_test", "recode", "verdict",
 }  # fmt: skip
-"""The `.test` files that take four seconds of the processor and more: they rotate."""
+"""The `.test` files that take four seconds of the processor and more: they are for the thorough run."""
+
+
+WITH_EXTENSION = {"k_anonymity", "swap"}
+"""The `.test` files that `make test` runs in the shell with the extension, too: a macro, and a function of Python."""
 
 
 class SqlTestFile(pytest.File):
@@ -157,22 +153,17 @@ class SqlTestFile(pytest.File):
             return  # an extra is not installed
         in_python = SqlTest.from_parent(self, name="python")
         if self.path.stem in LONG:
-            in_python.add_marker("rotating")
+            in_python.add_marker("thorough")
         yield in_python
         if "python" not in requirements:
             in_shell = SqlTest.from_parent(self, name="shell")
             in_shell.add_marker("shell")
             yield in_shell
-        with_extension = SqlTest.from_parent(self, name="extension")
-        if self.path not in _with_extension(60):
-            with_extension.add_marker("shell" if self.path in _with_extension(3) else "another_day")
-        yield with_extension
-
-
-@functools.cache
-def _with_extension(part: int) -> list[Path]:
-    """Return the files that run in the shell with the extension: two in `make test`, a third in the thorough run."""
-    return profiles.sample_of_today(sorted(ROOT.glob("tests/*/*.test")), part)
+        if "python" in requirements or self.path.stem in WITH_EXTENSION:
+            with_extension = SqlTest.from_parent(self, name="extension")
+            if self.path.stem not in WITH_EXTENSION:
+                with_extension.add_marker("shell")
+            yield with_extension
 
 
 class SqlTest(pytest.Item):

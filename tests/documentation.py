@@ -18,7 +18,7 @@ from typing import Any
 import duckdb
 
 from duckanon._bridge import macros
-from duckanon._render import support_table
+from duckanon._render import dialects
 from duckanon.cli import main, statements
 from tests import signatures
 from tests.sqltest import registered
@@ -78,6 +78,9 @@ OPTIONS = re.compile(
     r"(?<=<!-- options: drawn by python -m tests.update_documentation -->\n).*?(?=<!-- end of options -->)", re.DOTALL
 )
 """Where an entry of the reference shows how the function is called, with a table of its options."""
+
+MARKERS = "<!-- options: drawn by python -m tests.update_documentation -->\n<!-- end of options -->"
+"""What stands around the table of an entry; drawing adds it to an entry that has none."""
 
 LONGEST_CALL = 80
 """Characters of a call on one line, as wide as the site shows; a longer one is broken between two parameters."""
@@ -233,11 +236,15 @@ def with_options(text: str) -> str:
     """Draw the call and the table of options of every entry of a page."""
     files = {file.name: file for file in macros.macro_files()}
 
-    def drawn(entry: re.Match[str]) -> str:
+    def draw_entry(entry: re.Match[str]) -> str:
         options = option_table(signatures.declared_function(files[entry["name"]]))
-        return OPTIONS.sub(lambda _: options, entry[0])
+        written = entry[0]
+        if not OPTIONS.search(written):  # a new entry: behind its sentence
+            heading, sentence, rest = written.split("\n\n", 2)
+            written = f"{heading}\n\n{sentence}\n\n{MARKERS}\n\n{rest}"
+        return OPTIONS.sub(lambda _: options, written)
 
-    return ENTRY.sub(drawn, text)
+    return ENTRY.sub(draw_entry, text)
 
 
 def option_table(function: signatures.FunctionDeclaration) -> str:
@@ -308,7 +315,7 @@ def road_table() -> str:
                 "Python" if is_python[name] else "SQL",
                 f"`duckanon.large.{name}`" if name in large else "",
                 f"`duckanon.spark.{name}`" if name in spark else "",
-                f"`duckanon.{support_table.RENDERED[name]}`" if name in support_table.RENDERED else "",
+                f"`duckanon.{dialects.RENDERED[name]}`" if name in dialects.RENDERED else "",
             ]
             lines.append(f"| {' | '.join(cells)} |".replace("|  |", "| |").replace("|  |", "| |"))
     return "\n".join([*lines, "", ""])

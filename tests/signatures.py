@@ -19,7 +19,7 @@ import functools
 import re
 from dataclasses import dataclass
 
-from duckanon._bridge.declarations import PUBLIC
+from duckanon._bridge.generated import PUBLIC
 from duckanon._bridge.macros import macro_files
 from duckanon._bridge.qualified import MacroFile
 from duckanon._bridge.sql_text import literal

@@ -38,7 +38,6 @@ import duckdb
 import pytest
 
 import duckanon
-from tests.profiles import sample_of_today
 
 ROOT = Path(__file__).parent.parent
 
@@ -137,12 +136,10 @@ def parse(path: Path) -> tuple[list[Record], set[str]]:
 
 
 def each_test_file(quick: Collection[str]) -> list[Any]:
-    """Return `.test` files as a test's parameter: the quick ones, and a sixth of the others for the thorough run."""
+    """Return `.test` files as a test's parameter: the quick ones, and the others for the thorough run."""
     paths = sorted(ROOT.glob("tests/*/*.test"))
-    others = sample_of_today([path for path in paths if path.stem not in quick], part=6)
     return [
-        *(pytest.param(path, id=path.stem) for path in paths if path.stem in quick),
-        *(pytest.param(path, id=path.stem, marks=pytest.mark.thorough) for path in others),
+        pytest.param(path, id=path.stem, marks=() if path.stem in quick else pytest.mark.thorough) for path in paths
     ]
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from hatchling.builders.wheel import WheelBuilder
 
-from duckanon._bridge.declarations import PUBLIC
-from duckanon._bridge.generated import written_query
+from duckanon._bridge.generated import PUBLIC, write_query
 from duckanon._bridge.macros import macro_files
 
 ROOT = Path(__file__).parent.parent
@@ -95,17 +94,18 @@ def test_nothing_but_public_faces_and_packages_at_the_top() -> None:
 
 
 def test_packages_are_public_and_documented_or_private() -> None:
-    """A name without an underscore is a promise to users: CONTRIBUTING.md lists what each public package is for."""
+    """A name without an underscore is a promise to users: the architecture says what each public package is for."""
     packages = {path.parent.name for path in (ROOT / "duckanon").glob("*/__init__.py")}
     assert {name for name in packages if not name.startswith("_")} == PUBLIC_PACKAGES
-    page = text_of(ROOT / "CONTRIBUTING.md")
+    page = text_of(ROOT / "docs" / "contributing" / "architecture.md")
     assert {name for name in packages if f"`{name}/`" not in page} == set()
 
 
 def test_users_are_never_sent_to_private_packages() -> None:
-    """The pages for users import public names only; CONTRIBUTING.md is for those who change the code."""
+    """The pages for users import public names only; other pages are for those who change the code."""
     pages = [ROOT / "README.md", *(ROOT / "duckanon").glob("*/README.md")]
     pages += [path for folder in ("docs", "sql", "examples") for path in (ROOT / folder).rglob("*.md")]
+    pages = [path for path in pages if path.parent.name != "contributing"]
     private = re.compile(r"\b(?:import|from) duckanon\._|\bduckanon\._(?!_)")
     assert [where for path in pages for where, line in numbered_lines(path) if private.search(line)] == []
 
@@ -177,13 +177,13 @@ def call_text(code: str) -> str:
 
 
 def test_the_way_of_a_recode_can_be_read() -> None:
-    """What CONTRIBUTING shows on one page: the macros that a call runs, and the modules that its algorithm imports."""
+    """The architecture shows on one page the macros that a call runs, and the modules that its algorithm imports."""
     recode = PUBLIC["recode"]
     options = {"tbl": "t", "cols": ["a", "b"], "k": 5, "hierarchies": {"a": "tree"}, "keep": ["c"], "by": ["d"]}
     options |= {"person": "p", "sensitive": "s", "l": 2, "output": "value"}
     files = {file.name: file for file in macro_files()}
     macros = {"recode"}
-    asked = set(re.findall(r"\banon\.(\w+)\(", written_query(recode, recode.defaults | options)))
+    asked = set(re.findall(r"\banon\.(\w+)\(", write_query(recode, recode.defaults | options)))
     while asked:
         macros |= asked
         asked = {name for macro in asked for name in files[macro].calls & files.keys()} - macros

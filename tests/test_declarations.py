@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from duckanon._bridge.declarations import DECLARATIONS, PUBLIC
+from duckanon._bridge.generated import DECLARATIONS, PUBLIC
 from duckanon._core.common.declare import Function
-from duckanon._core.common.imports import imported
+from duckanon._core.common.imports import import_function
 
 ROOT = Path(__file__).parent.parent
 
@@ -54,7 +54,7 @@ print(json.dumps(found))
 """
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_parameter_that_is_declared_once_appears_everywhere(tmp_path: Path) -> None:
     skipped = shutil.ignore_patterns("__pycache__", "catalog.duckdb-*")
     shutil.copytree(ROOT / "duckanon", tmp_path / "duckanon", ignore=skipped)
@@ -84,7 +84,7 @@ def test_a_parameter_that_is_declared_once_appears_everywhere(tmp_path: Path) ->
 @pytest.mark.parametrize("declared", DECLARATIONS, ids=lambda declared: declared.name)
 def test_a_declaration_is_complete(declared: Function) -> None:
     if declared.algorithm:
-        assert callable(imported(declared.algorithm))
+        assert callable(import_function(declared.algorithm))
     names = [one.name for one in declared.flat]
     assert len(set(names)) == len(names)
     optional = [not one.is_required for one in declared.flat]

@@ -12,8 +12,8 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon._bridge import declarations, macros
-from duckanon._render import checks, support_table
+from duckanon._bridge import generated, macros
+from duckanon._render import checks, dialects
 from tests import documentation, signatures
 from tests.documentation import EXAMPLE, ROOT, Clinic
 
@@ -49,7 +49,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.skipif(duckdb.__version__ < "2", reason="the outputs are drawn by DuckDB 2.0")
 @pytest.mark.parametrize(
     "page",
@@ -70,7 +70,7 @@ def test_examples_print_what_is_shown(page: Path, files: Path, tmp_path: Path) -
     assert drawn == {picture.name: documentation.picture_texts(picture) for picture in shown}
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "script",
     [pytest.param(path, marks=pytest.mark.thorough if path.stem in LONG_SCRIPTS else ()) for path in SCRIPTS],
@@ -92,7 +92,7 @@ def test_every_function_has_an_entry_in_the_reference(file: macros.MacroFile) ->
     shown = documentation.OPTIONS.findall(entry)
     drawn = documentation.option_table(signatures.declared_function(file))
     assert shown == [drawn], f"{page}: python -m tests.update_documentation draws the options of anon.{file.name}"
-    module = declarations.DECLARED_IN.get(file.name) if file.name in declarations.PUBLIC else None
+    module = generated.DECLARED_IN.get(file.name) if file.name in generated.PUBLIC else None
     source = f"../../{module.replace('.', '/')}.py" if module else f"{file.name}.sql"
     assert f"[source]({source})" in entry, f"{page}: the entry of anon.{file.name} does not link its source"
     examples = "".join(example["code"] for example in EXAMPLE.finditer(entry) if example["language"] == "sql")
@@ -138,8 +138,8 @@ def test_the_table_says_what_runs_where() -> None:
     assert re.findall(r"^\| \[`anon\.(\w+)`\]", shown[0], re.MULTILINE) == [
         name for stage in documentation.STAGES for name in documentation.entries(stage)
     ]
-    assert support_table.RENDERED.keys() <= public
-    called = {check for call in support_table.RENDERED.values() for check in re.findall(r"render_check\('(\w+)'", call)}
+    assert dialects.RENDERED.keys() <= public
+    called = {check for call in dialects.RENDERED.values() for check in re.findall(r"render_check\('(\w+)'", call)}
     assert called == set(checks.CHECKS)
     for package in ("large", "spark"):
         drawn = set(re.findall(rf"`duckanon\.{package}\.(\w+)`", shown[0]))
@@ -164,6 +164,15 @@ def test_readme_is_short_and_leads_on_from_the_package_page() -> None:
     assert len(lines) < 300
     assert max(map(len, lines)) < 1000
     assert [target for target in documentation.links(text) if not target.startswith("https://")] == []
+
+
+def test_a_new_entry_gets_its_table() -> None:
+    """The page of a function added by hand has no markers yet: they come with the table, and stay."""
+    entry = "### anon.k_map\n\nReturns something. [source](k_map.sql)\n\n```sql\nFROM x\n```\n"
+    drawn = documentation.with_options(entry)
+    assert drawn.index("[source]") < drawn.index(documentation.MARKERS.splitlines()[0]) < drawn.index("FROM x")
+    assert "| `k` |" in drawn
+    assert documentation.with_options(drawn) == drawn
 
 
 def test_pages_name_this_version() -> None:

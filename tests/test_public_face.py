@@ -16,8 +16,8 @@ import pytest
 
 import duckanon
 from duckanon import large, postgresql, spectral
-from duckanon._core.common.names import known_columns, nearest
-from duckanon._core.encoding.whole_sources import order_by_values
+from duckanon._core.common.names import find_nearest_name, match_columns
+from duckanon._core.encoding.whole_sources import sort_by_values
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("large", "plot", "postgresql", "report", "spark", "spectral")
@@ -128,7 +128,7 @@ def test_a_server_is_not_asked_for_unknown_columns(con: Any) -> None:
 
 
 def test_every_function_of_spark_is_declared_public() -> None:
-    """Without Spark: its functions refuse options by `public`, and columns by `named_column`, in shared sentences."""
+    """Without Spark: its functions refuse options by `public`, and columns by `find_column`, in shared sentences."""
     folder = ROOT / "duckanon" / "spark"
     trees = {path.stem: ast.parse(path.read_text(encoding="utf-8")) for path in folder.glob("*.py")}
     functions = {
@@ -144,15 +144,15 @@ def test_every_function_of_spark_is_declared_public() -> None:
     )
     assert [name for name in listed if "public" not in functions[name]] == []
     shared = {node.name: ast.unparse(node) for node in trees["frames"].body if isinstance(node, ast.FunctionDef)}
-    assert "refuses_unknown_options('duckanon.spark')" in shared["public"]
-    assert "unknown_column(name, frame.columns, parameter)" in shared["named_column"]
+    assert "refuse_unknown_options('duckanon.spark')" in shared["public"]
+    assert "unknown_column(name, frame.columns, parameter)" in shared["find_column"]
 
 
 def test_memory_is_an_amount_wherever_it_is_taken() -> None:
     """A limit that all rows fit in changes nothing but their order, which a seed then does not look after."""
     thesis: dict[str, Any] = {"k": 1, "special": "off", "categories": [], "derived": "off", "checks": "off", "seed": 1}
     held = spectral.svd_swap(PEOPLE, ["zip", "pay"], **thesis).read_all()
-    ordered = order_by_values(PEOPLE.select(["zip", "pay"]))
+    ordered = sort_by_values(PEOPLE.select(["zip", "pay"]))
     assert spectral.svd_swap(ordered, ["zip", "pay"], memory="2GB", **thesis).read_all() == held
     for function in (
         large.boxes,
@@ -169,12 +169,12 @@ def test_memory_is_an_amount_wherever_it_is_taken() -> None:
 
 
 def test_names_are_matched_without_regard_to_case() -> None:
-    assert known_columns("cols", ["ZIP", "Age"], ["age", "zip"]) == ["zip", "age"]
-    assert nearest("Persn", ["person", "k"]) == "person"
-    assert nearest("shoe", ["person", "k"]) is None
+    assert match_columns("cols", ["ZIP", "Age"], ["age", "zip"]) == ["zip", "age"]
+    assert find_nearest_name("Persn", ["person", "k"]) == "person"
+    assert find_nearest_name("shoe", ["person", "k"]) is None
     with pytest.raises(ValueError, match=r'^column "shoe" in keep does not exist; the columns are age, zip\.$'):
-        known_columns("keep", ["age", "shoe"], ["age", "zip"])
-    assert known_columns("cols", ["Ä"], ["Ä", "ä"]) == ["Ä"]
+        match_columns("keep", ["age", "shoe"], ["age", "zip"])
+    assert match_columns("cols", ["Ä"], ["Ä", "ä"]) == ["Ä"]
 
 
 def test_refusals_of_faces_are_sentences_that_name_the_function(tmp_path: Path) -> None:

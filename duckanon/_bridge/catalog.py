@@ -73,7 +73,7 @@ def register(con: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyCon
     """
     errors.speak_plainly()
     con = duckdb.default_connection() if con is None else con
-    register_database(con, Engine(duckdb.__version__, duckdb.connect, _parsed, _type), "duckanon.register")
+    register_database(con, Engine(duckdb.__version__, duckdb.connect, _parse, _type), "duckanon.register")
     _watch(con, is_fresh=False)
     return con
 
@@ -90,7 +90,7 @@ def _type(cursor: Connection, text: str) -> Any:
 
 
 @functools.lru_cache(maxsize=1)
-def _parsed(script: str) -> Sequence[duckdb.Statement]:
+def _parse(script: str) -> Sequence[duckdb.Statement]:
     """Parse a script once for the process: that is half of running it.
 
     A connection of its own reads it, since what another one has set changes how a query is read.

@@ -11,7 +11,7 @@ import secrets
 
 from duckanon._bridge import sql_text as sql
 from duckanon._core.common.declare import Options
-from duckanon._methods.dp.aggregates import PEOPLE, UNITS, Aggregate, parse, part
+from duckanon._methods.dp.aggregates import PEOPLE, UNITS, Aggregate, name_part, parse_aggregates
 
 _CALLER = "anon.dp_table"
 _LARGEST = 2**60  # units of a single row: the sum of any number of rows fits into 128 bits
@@ -25,11 +25,18 @@ def query(given: Options) -> str:
         raise ValueError(
             f"{_CALLER}: it needs OpenDP, from which its noise comes; pip install 'duckanon[dp]' brings it."
         )
-    asked = parse(given["aggregates"], given["bounds"], given["max_rows"])
-    steps = [_chosen(given, asked), *_public(given), _rows(given, asked), *_people(given, asked), _sums(given, asked)]
+    asked = parse_aggregates(given["aggregates"], given["bounds"], given["max_rows"])
+    steps = [
+        _choose_columns(given, asked),
+        *_public(given),
+        _rows(given, asked),
+        *_people(given, asked),
+        _sums(given, asked),
+    ]
     steps += [_inner(given), _shape(given, asked)]
     options = {name: value for name, value in given.items() if name != "tbl"}
-    run = f"anon._run_dp_table(anon._tickets('\"_duckanon_inner\"', '', NULL, true), {_options(options)})"
+    tickets = "anon._tickets('\"_duckanon_inner\"', '', NULL, true, caller := 'anon.dp_table')"
+    run = f"anon._run_dp_table({tickets}, {_options(options)})"
     return f"WITH {', '.join(steps)} FROM anon._unpack({run}, '\"_duckanon_shape\"', '')"
 
 
@@ -37,7 +44,7 @@ def _options(options: Options) -> str:
     return f"{{'_written': {sql.literal(sql.options_text(options))}}}"
 
 
-def _chosen(given: Options, asked: list[Aggregate]) -> str:
+def _choose_columns(given: Options, asked: list[Aggregate]) -> str:
     """Write the step that finds the columns, or refuses one."""
     columns = list({one.column.lower(): one.column for one in asked if one.column}.values())
     chosen = ["1 AS _duckanon_one"]
@@ -55,22 +62,22 @@ def _public(given: Options) -> list[str]:
     if given["groups"] is None:
         return []
     named = f"SELECT {_choice(given['groups'], {'by': given['by']})} FROM query_table({sql.literal(given['groups'])})"
-    cast = ", ".join(f"cast_to_type(given.{one}, wanted.{one})" for one in map(sql.name, given["by"]))
-    like = f"SELECT {sql.names(given['by'])} FROM _duckanon_chosen LIMIT 0"
+    cast = ", ".join(f"cast_to_type(given.{one}, wanted.{one})" for one in map(sql.quote, given["by"]))
+    like = f"SELECT {sql.quote_all(given['by'])} FROM _duckanon_chosen LIMIT 0"
     public = f"SELECT DISTINCT {cast} FROM _duckanon_named AS given LEFT JOIN ({like}) AS wanted ON true"
     return [f"_duckanon_named AS ({named})", f"_duckanon_public AS (({like}) UNION ALL ({public}))"]
 
 
 def _rows(given: Options, asked: list[Aggregate]) -> str:
     """Write the step with the values of each row in units; rows without a person or in no public group are left out."""
-    columns = [f"data.{one}" for one in map(sql.name, given["by"])]
-    who = "NULL" if given["person"] is None else f"data.{sql.name(given['person'])}"
+    columns = [f"data.{one}" for one in map(sql.quote, given["by"])]
+    who = "NULL" if given["person"] is None else f"data.{sql.quote(given['person'])}"
     columns.append(f"{who} AS _duckanon_person")
-    columns += [f"{_units(one)} AS {part(place, 'units')}" for place, one in enumerate(asked) if one.column]
+    columns += [f"{_units(one)} AS {name_part(place, 'units')}" for place, one in enumerate(asked) if one.column]
     semi = (
         "" if given["groups"] is None else f"SEMI JOIN _duckanon_public AS public ON {_same(given, 'data', 'public')}"
     )
-    checks = [f"anon._uncollated('{_CALLER}', data.{sql.name(one)})" for one in given["by"]]
+    checks = [f"anon._uncollated('{_CALLER}', data.{sql.quote(one)})" for one in given["by"]]
     checks += [] if given["person"] is None else [f"anon._uncollated('{_CALLER}', {who})", f"{who} IS NOT NULL"]
     checks += [_is_number(one) for one in asked if one.column]
     where = f"WHERE {' AND '.join(checks)}" if checks else ""
@@ -78,14 +85,14 @@ def _rows(given: Options, asked: list[Aggregate]) -> str:
 
 
 def _same(given: Options, left: str, right: str) -> str:
-    names = map(sql.name, given["by"])
+    names = map(sql.quote, given["by"])
     return " AND ".join(f"{left}.{one} IS NOT DISTINCT FROM {right}.{one}" for one in names)
 
 
 def _is_number(one: Aggregate) -> str:
     """Write the check of a column's type, which is known before a row is read."""
     refusal = f"{_CALLER}: aggregates must be of columns of numbers; got '{one.text}'."
-    is_number = f"regexp_matches(typeof(data.{sql.name(one.column or '')}), {_NUMBERS})"
+    is_number = f"regexp_matches(typeof(data.{sql.quote(one.column or '')}), {_NUMBERS})"
     return f"CASE WHEN {is_number} THEN true ELSE error({sql.literal(refusal)}) END"
 
 
@@ -94,7 +101,7 @@ def _units(one: Aggregate) -> str:
 
     A value is moved to the bounds; of a sum, the person's sum is.
     """
-    number = f"CAST(data.{sql.name(one.column or '')} AS DOUBLE)"
+    number = f"CAST(data.{sql.quote(one.column or '')} AS DOUBLE)"
     if one.kind == "sum":
         largest = _LARGEST * one.unit
         units = f"least(greatest({number}, {-largest!r}), {largest!r}) / {one.unit!r}"
@@ -112,12 +119,12 @@ def _people(given: Options, asked: list[Aggregate]) -> list[str]:
     """
     places = [place for place, one in enumerate(asked) if one.column]
     if given["person"] is None:
-        each = [f"{part(place, 'units')} AS {part(place, 'total')}" for place in places]
-        each += [f"1 AS {part(place, 'values')}" for place in places]
+        each = [f"{name_part(place, 'units')} AS {name_part(place, 'total')}" for place in places]
+        each += [f"1 AS {name_part(place, 'values')}" for place in places]
         columns = ", ".join([*_names(given), "1 AS _duckanon_count", *each])
         return [f"_duckanon_kept AS (SELECT {columns} FROM _duckanon_rows)"]
-    each = [f"sum({part(place, 'units')}) AS {part(place, 'total')}" for place in places]
-    each += [f"count({part(place, 'units')}) AS {part(place, 'values')}" for place in places]
+    each = [f"sum({name_part(place, 'units')}) AS {name_part(place, 'total')}" for place in places]
+    each += [f"count({name_part(place, 'units')}) AS {name_part(place, 'values')}" for place in places]
     whose = ["_duckanon_person", *_names(given)]
     columns = ", ".join([*whose, "count(*) AS _duckanon_count", *each])
     cells = f"SELECT {columns} FROM _duckanon_rows GROUP BY {', '.join(whose)}"
@@ -133,13 +140,15 @@ def _sums(given: Options, asked: list[Aggregate]) -> str:
     """Write the step with one row a group: the bounded contributions of its people, added up."""
     columns = [*_names(given), f"count(*) AS {PEOPLE}"]
     for place, one in enumerate(asked):
-        total, values = part(place, "total"), part(place, "values")
+        total, values = name_part(place, "total"), name_part(place, "values")
         if one.kind == "rows":
-            columns.append(f"CAST(sum(least(_duckanon_count, {int(one.upper)})) AS BIGINT) AS {part(place, 'sum')}")
+            columns.append(
+                f"CAST(sum(least(_duckanon_count, {int(one.upper)})) AS BIGINT) AS {name_part(place, 'sum')}"
+            )
         elif one.kind == "sum":
             lower, upper = one.span
             bounded = f"CASE WHEN {total} IS NULL THEN 0 ELSE greatest({lower}, least({upper}, {total})) END"
-            columns.append(f"CAST(sum({bounded}) AS BIGINT) AS {part(place, 'sum')}")
+            columns.append(f"CAST(sum({bounded}) AS BIGINT) AS {name_part(place, 'sum')}")
         elif one.column:
             units = one.steps if one.kind == "quantile" else UNITS
             mean = f"round(CAST({total} AS DOUBLE) / {values} * {units / UNITS!r})"
@@ -147,10 +156,10 @@ def _sums(given: Options, asked: list[Aggregate]) -> str:
                 f"CASE WHEN {total} IS NOT NULL THEN CAST(least(greatest({mean}, 0.0), {float(units)!r}) AS BIGINT) END"
             )
             if one.kind == "mean":
-                columns.append(f"CAST(sum({own}) AS BIGINT) AS {part(place, 'sum')}")
-                columns.append(f"count({total}) AS {part(place, 'people')}")
+                columns.append(f"CAST(sum({own}) AS BIGINT) AS {name_part(place, 'sum')}")
+                columns.append(f"count({total}) AS {name_part(place, 'people')}")
             else:
-                columns.append(f"CAST(histogram({own}) AS VARCHAR) AS {part(place, 'steps')}")
+                columns.append(f"CAST(histogram({own}) AS VARCHAR) AS {name_part(place, 'steps')}")
     grouped = f"GROUP BY {', '.join(_names(given))}" if given["by"] else ""
     return f"_duckanon_sums AS (SELECT {', '.join(columns)} FROM _duckanon_kept {grouped})"
 
@@ -174,9 +183,9 @@ def _shape(given: Options, asked: list[Aggregate]) -> str:
     columns = _names(given)
     for one in asked:
         kind = "BIGINT" if one.kind in ("count", "rows") else "DOUBLE"
-        columns += [f"NULL::{kind} AS {sql.name(one.name)}", f"NULL::DOUBLE AS {sql.name(one.error_name)}"]
+        columns += [f"NULL::{kind} AS {sql.quote(one.name)}", f"NULL::DOUBLE AS {sql.quote(one.error_name)}"]
     return f"_duckanon_shape AS (SELECT {', '.join(columns)} FROM _duckanon_chosen LIMIT 0)"
 
 
 def _names(given: Options) -> list[str]:
-    return [sql.name(one) for one in given["by"]]
+    return [sql.quote(one) for one in given["by"]]

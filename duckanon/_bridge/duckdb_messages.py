@@ -27,6 +27,8 @@ _TYPE = (
 )
 """A type, of an ENUM or a STRUCT without what is in it."""
 
+_NAMES = """visits, clinic.visits or '"my visits"'"""
+
 _APPENDED = re.compile(r"\s*\n\s*LINE \d+: [^\n]*\n[ ]*\^+\s*\Z")
 """DuckDB's addition to a message: the line of the query."""
 
@@ -138,6 +140,7 @@ _KNOWN: tuple[tuple[str, Callable[[str], str]], ...] = (
     (r"Constraint Error: Duplicate key ", _duplicate_key),
     (r"Constraint Error: NOT NULL ", _missing_value),
     (r"Binder Error: ", _unknown_column),
+    (r"Parser Error: .* qualified name", lambda _: f"a table must be named as in SQL, such as {_NAMES}"),
     (r"(?:IO|Catalog) Error: ", _whole),
     (r"Out of Memory Error: ", lambda message: message.splitlines()[0]),
 )

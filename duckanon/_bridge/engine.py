@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from duckanon._core.common.imports import imported
+from duckanon._core.common.imports import import_function
 
 
 class Connection(Protocol):
@@ -75,7 +75,7 @@ def _late(name: str) -> Callable[..., Any]:
     """Make a function once for the process: DuckDB's client lets go of it with the cursor that registered it."""
 
     def call(*arguments: Any) -> Any:
-        return imported("duckanon._bridge.registry:functions")()[name].function(*arguments)
+        return import_function("duckanon._bridge.registry:functions")()[name].function(*arguments)
 
     call.__signature__ = _ANY_ARGUMENTS  # type: ignore[attr-defined] # without annotations, which DuckDB would evaluate
     return call
@@ -83,5 +83,5 @@ def _late(name: str) -> Callable[..., Any]:
 
 def late_functions() -> list[LateFunction]:
     """List all functions of the registry, which is imported for it."""
-    functions = imported("duckanon._bridge.registry:functions")()
+    functions = import_function("duckanon._bridge.registry:functions")()
     return [LateFunction(name, one.sql_type, one.is_constant) for name, one in functions.items()]

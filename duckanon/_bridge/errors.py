@@ -12,7 +12,8 @@ from typing import NamedTuple, TypeVar
 
 import duckdb
 
-from duckanon._core.common.names import did_you_mean, nearest
+from duckanon._bridge.duckdb_messages import without_values
+from duckanon._core.common.names import find_nearest_name, suggest_name
 
 Value = TypeVar("Value")
 
@@ -52,6 +53,15 @@ _OTHER_OBJECT = re.compile(
     re.DOTALL,
 )
 """DuckDB refuses a function or table that does not exist, and may offer one of its own or of ours that is private."""
+
+_OF_TABLE = re.compile(r"(?:IO|Catalog) Error: |Parser Error: .* qualified name")
+"""What DuckDB says of a table that it cannot find."""
+
+_OF_ROWS = re.compile(
+    r"(?:[\w ]+: )?CSV Error on Line: |Conversion Error: |"
+    r"[\w ]+: (?:Error when sniffing file|Malformed JSON|JSON transform error|No magic bytes)"
+)
+"""What DuckDB says of a table that it cannot read: it may quote a whole row."""
 
 _POINTED_AT = re.compile(r"\n\s*(?P<number>LINE \d+: )(?P<line>[^\n]*)\n(?P<space> *)\^")
 """The line of a statement, and what DuckDB points at in it."""
@@ -107,13 +117,17 @@ def plain(message: str, statement: str = "") -> str:
         )
     if (other := _OTHER_ARGUMENTS.fullmatch(message)) and other["name"].lower() in _macro_names():
         return _other_arguments(other["name"].lower(), other["parameters"], statement or other["query"])
-    if (other := _OTHER_COLUMN.fullmatch(message)) and (call := _pointed_at(message, statement)):
+    if (other := _OTHER_COLUMN.fullmatch(message)) and (call := _find_call(message, statement)):
         column = other["column"].replace('""', '"')
         return f'anon.{call.name}: column "{column}" does not exist in {" ".join(call.tables) or "the table"}.'
     if other := _OTHER_OBJECT.fullmatch(message):
-        return _other_object(other, _pointed_at(message, statement))
-    wrapped = next(filter(None, (pattern.fullmatch(message) for pattern in _WRAPPED)), None)
-    return _APPENDED.sub("", wrapped["sentence"]).strip() if wrapped else message
+        return _other_object(other, _find_call(message, statement))
+    if wrapped := next(filter(None, (pattern.fullmatch(message) for pattern in _WRAPPED)), None):
+        return _APPENDED.sub("", wrapped["sentence"]).strip()
+    if call := _reading(message, statement):
+        told = re.sub(r"^(?:IO|Catalog) Error: ", "", without_values(message))
+        return f"anon.{call.name}: {told}."
+    return message
 
 
 def _macro_names() -> set[str]:
@@ -122,7 +136,7 @@ def _macro_names() -> set[str]:
     return {file.name for file in macro_files()}
 
 
-def _pointed_at(message: str, statement: str) -> Call | None:
+def _find_call(message: str, statement: str) -> Call | None:
     """Return the call of ours that DuckDB points at, from the whole statement where it is known: a line may be cut."""
     pointed = _POINTED_AT.search(message)
     if pointed is None:  # as it does in some messages
@@ -132,6 +146,17 @@ def _pointed_at(message: str, statement: str) -> Call | None:
     if called is None:
         return None
     return next(itertools.chain(calls_of(statement, called[1]), calls_of(rest)), Call(called[1].lower(), [], {}))
+
+
+def _reading(message: str, statement: str) -> Call | None:
+    """Return the call of ours whose table DuckDB cannot find or read."""
+    pointed = _POINTED_AT.search(message)
+    if _OF_TABLE.match(message):
+        return _find_call(message, statement) if pointed else None
+    if not _OF_ROWS.match(message):
+        return None
+    line = pointed["line"] if pointed else ""  # it points at a step of ours then, or at nothing
+    return next(itertools.chain(calls_of(statement), calls_of(line)), None)
 
 
 def _other_object(other: re.Match[str], call: Call | None) -> str:
@@ -148,7 +173,7 @@ def _other_object(other: re.Match[str], call: Call | None) -> str:
     if call.name in public:
         used = "FROM" if other["kind"] == "Scalar Function" else "SELECT"
         return f"anon.{call.name}: call it as {used} anon.{call.name}(...)."
-    meant = nearest(call.name, public)
+    meant = find_nearest_name(call.name, public)
     offered = f"did you mean anon.{meant}?" if meant else "FROM anon.functions() lists all."
     return f"anon.{call.name}: there is no such function; {offered}"
 
@@ -161,7 +186,7 @@ def _other_arguments(name: str, parameters: str, statement: str) -> str:
     for call in calls_of(statement, name):
         for option in call.options:
             if option.lower() not in names:
-                near = did_you_mean(option, names, quote="")
+                near = suggest_name(option, names, quote="")
                 near = near if near != "." else f"; it takes {', '.join(names)}."
                 return f"anon.{name}: there is no option {option}{near}"
         missing = [one for one in needed[len(call.positional) :] if one not in map(str.lower, call.options)]
@@ -181,7 +206,7 @@ def with_columns(sentence: str, statement: str, con: duckdb.DuckDBPyConnection) 
         columns = [str(row[0]) for row in con.execute(f"DESCRIBE FROM query_table('{quoted}')").fetchall()]
     except duckdb.Error:  # a step of the query, say
         return sentence
-    return told["beginning"] + did_you_mean(told["column"] or told["other"], columns)
+    return told["beginning"] + suggest_name(told["column"] or told["other"], columns)
 
 
 def without_python(message: str) -> str:
@@ -216,20 +241,25 @@ def speak_plainly() -> None:
     wrapper. So the types in which our sentences arrive are told how to show them; other messages stay as they are.
     """
     spoken = (
+        duckdb.IOException,
+        duckdb.ParserException,
         duckdb.InvalidInputException,
         duckdb.ConversionException,
         duckdb.BinderException,
         duckdb.CatalogException,
     )
     for exception in spoken:
-        exception.__str__ = _shown  # type: ignore[method-assign]
+        exception.__str__ = _show_error  # type: ignore[method-assign]
 
 
-def _shown(error: BaseException) -> str:
+def _show_error(error: BaseException) -> str:
     message = BaseException.__str__(error)
     if " does not support the supplied arguments" in message:
         sentences = [plain(message, text) for text in _texts_of(error.__traceback__) if "anon." in text.lower()]
         return next((sentence for sentence in sentences if "there is no option" in sentence), plain(message))
+    if (file := re.search(r"CSV Error on Line: .*^  file = (.+?)$", message, re.DOTALL | re.MULTILINE)) is not None:
+        texts = _texts_of(error.__traceback__)  # DuckDB does not say which call reads it
+        return next((plain(message, text) for text in texts if "anon." in text and file[1] in text), plain(message))
     sentence = plain(message)
     if sentence != message and _OTHER_COLUMN.fullmatch(message):
         for con in _of_type(duckdb.DuckDBPyConnection, error.__traceback__):

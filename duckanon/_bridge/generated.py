@@ -9,6 +9,8 @@ A public macro does nothing but hand its arguments to Python while a query is bo
 declaration refuses, all faults in one error, in less than a millisecond, and returns the query to run with every option
 written into it: no macro has to look at an option again. That also means that arguments are constants, parameters of a
 prepared statement or variables: DuckDB refuses a subquery there.
+
+All declarations: every function that a package lets SQL call.
 """
 
 from __future__ import annotations
@@ -21,17 +23,65 @@ from typing import Any
 import pyarrow as pa
 
 from duckanon._bridge import sql_text as sql
-from duckanon._bridge.declarations import DECLARATIONS, PUBLIC
-from duckanon._bridge.qualified import MacroFile, qualified
+from duckanon._bridge.qualified import MacroFile, qualify
 from duckanon._core.common.declare import ColumnReport, Declaration, Options, Parameter, Release, Report, Scalar
-from duckanon._core.common.imports import imported
-from duckanon._core.common.names import did_you_mean
+from duckanon._core.common.imports import import_function
+from duckanon._core.common.names import suggest_name
 from duckanon._core.common.rules import IN_SQL
+from duckanon._measure import declared as measure
+from duckanon._measure.assess import declared as assess
+from duckanon._measure.attacks import declared as attacks
+from duckanon._measure.risk import declared as risk
+from duckanon._measure.utility import declared as utility
+from duckanon._methods.baselines import declared as baselines
+from duckanon._methods.boxes import declared as boxes
+from duckanon._methods.dp import declared as dp
+from duckanon._methods.generalize import declared as generalize
+from duckanon._methods.intervals import declared as intervals
+from duckanon._methods.linked import declared as linked
+from duckanon._methods.microaggregate import declared as microaggregate
+from duckanon._methods.recode import declared as recode
+from duckanon._methods.suppress import declared as suppress
+from duckanon._methods.swap import declared as swap
+from duckanon._methods.synthesize import declared as synthesize
+from duckanon._methods.tables import declared as tables
+
+_MODULES = (
+    assess,
+    risk,
+    generalize,
+    boxes,
+    intervals,
+    recode,
+    linked,
+    swap,
+    synthesize,
+    baselines,
+    microaggregate,
+    suppress,
+    tables,
+    dp,
+    attacks,
+    utility,
+    measure,
+)
+
+DECLARED_IN: dict[str, str] = {declared.name: module.__name__ for module in _MODULES for declared in module.FUNCTIONS}
+"""The module that declares each function."""
+
+DECLARATIONS: tuple[Declaration, ...] = (
+    Release(name="identity", algorithm="duckanon._bridge.registry:identity"),
+    *(declared for module in _MODULES for declared in module.FUNCTIONS),
+)
+
+PUBLIC = {declared.name: declared for declared in DECLARATIONS if declared.is_public}
+"""The functions that users call, by name."""
+
 
 _BINARY_COLLATIONS = ("", "binary", "c", "posix")
 
 
-def generated_macros() -> tuple[MacroFile, ...]:
+def generate_macros() -> tuple[MacroFile, ...]:
     """Return the public macro of every declaration, and ``anon._run_<name>`` for those that other macros run."""
     public = [_public_macro(declared) for declared in PUBLIC.values()]
     run = [_run_macro(declared) for declared in DECLARATIONS if declared.algorithm and not isinstance(declared, Scalar)]
@@ -47,7 +97,7 @@ def signature(declared: Declaration) -> str:
 
 def _public_macro(declared: Declaration) -> MacroFile:
     name, parameters, is_table = declared.name, signature(declared), not isinstance(declared, Scalar)
-    given = ", ".join(f"{sql.literal(one.name)}: {sql.name(one.name)}" for one in declared.flat)
+    given = ", ".join(f"{sql.literal(one.name)}: {sql.quote(one.name)}" for one in declared.flat)
     if is_table:
         body = f"TABLE\nFROM query(_anon_write({sql.literal(name)}, {{{given}}}, current_setting('default_collation')))"
     else:
@@ -82,10 +132,10 @@ def write(*arguments: pa.Array) -> pa.Array:
     declared = PUBLIC[name]
     if caller and isinstance(declared, Report):
         declared = replace(declared, caller=caller[0])
-    return pa.array([written_query(declared, declared.defaults | given, collation)])
+    return pa.array([write_query(declared, declared.defaults | given, collation)])
 
 
-def written_query(declared: Declaration, given: Options, collation: str | None = None) -> str:
+def write_query(declared: Declaration, given: Options, collation: str | None = None) -> str:
     """Return the query that answers a call, or refuse it.
 
     Where the session has a default collation, 'F' and 'f' are the same to GROUP BY, and yet a release tells them apart,
@@ -100,7 +150,7 @@ def written_query(declared: Declaration, given: Options, collation: str | None =
     if faults:
         raise ValueError(f"{_caller(declared)}: {' '.join(faults)}")
     if declared.body is not None and ":" in declared.body:
-        return qualified(imported(declared.body)(given))
+        return qualify(import_function(declared.body)(given))
     if declared.body is not None:
         return _immune(f"FROM {declared.body}({', '.join(sql.literal(given[one.name]) for one in declared.flat)})")
     if isinstance(declared, Report):
@@ -116,13 +166,13 @@ def _caller(declared: Declaration) -> str:
     return (declared.caller if isinstance(declared, Report) else None) or f"anon.{declared.name}"
 
 
-_immune = functools.lru_cache(maxsize=256)(qualified)
+_immune = functools.lru_cache(maxsize=256)(qualify)
 
 
 def _release_query(declared: Release, given: Options) -> str:
     """Write a release that changes every column it takes."""
     tables = _tables(declared)
-    tickets = _tickets(tables, given, caller=f"anon.{declared.name}")
+    tickets = _tickets(declared, tables, given, is_release=True)
     run = _run(declared, *tickets, options=_options(declared, given, _hierarchies(declared, given)))
     unpack = f"anon.{declared.unpacked_by or '_unpack'}"
     steps, shape, columns = _steps(declared, tables, given), _step(tables[0]), _columns(given, declared.columns)
@@ -132,7 +182,7 @@ def _release_query(declared: Release, given: Options) -> str:
         number = (
             f"TRY_CAST(CAST(COLUMNS(lambda name: anon._is_among(name, {sql.literal([key])})) AS VARCHAR) AS BIGINT)"
         )
-        others = f"* EXCLUDE ({sql.name(key)})"  # an alias would be spelled as in the call, not as in the table
+        others = f"* EXCLUDE ({sql.quote(key)})"  # an alias would be spelled as in the call, not as in the table
         steps += f", _duckanon_shape AS (SELECT {number}, {others} FROM _duckanon_tbl LIMIT 0)"
     return f"{steps} FROM {unpack}({run}, {shape}, {sql.literal(columns)})"
 
@@ -140,7 +190,8 @@ def _release_query(declared: Release, given: Options) -> str:
 def _report_query(declared: Report, given: Options) -> str:
     """Write a report, whose rows come as one list of structs."""
     tables = _tables(declared)
-    run = _run(declared, *_tickets(tables, given), options=_options(declared, given, _hierarchies(declared, given)))
+    tickets = _tickets(declared, tables, given)
+    run = _run(declared, *tickets, options=_options(declared, given, _hierarchies(declared, given)))
     return f"{_steps(declared, tables, given)} SELECT unnest({run}, max_depth := 2)"
 
 
@@ -170,7 +221,7 @@ def _class_query(declared: Release, given: Options) -> str:
         more["refused"] = f"(SELECT sentence FROM {refused})"
         more["keep"] = "(SELECT list(column_name) FROM anon._columns('\"_duckanon_kept\"'))"
     is_ordered = declared.orders_rows and (kept or _columns(given, ("person", "sensitive")))
-    tickets = _tickets(tables, given, cols if is_ordered else None)
+    tickets = _tickets(declared, tables, given, cols if is_ordered else None)
     run = _run(declared, *tickets, options=_options(declared, given, more))
     further = "".join(f", {sql.literal(given[name])}" for name in declared.unpack_options)
     unpacked = f"FROM anon.{unpack}({run}, {_step(tables[0])}, {cols}, '\"_duckanon_kept\"'{further})"
@@ -192,7 +243,7 @@ def _steps(declared: Release | Report, tables: Iterable[Parameter], given: Optio
     is_numbered = isinstance(declared, Report) and declared.row_key is not None and given[declared.row_key] is None
     number = ", row_number() OVER () AS _duckanon_number" * is_numbered
 
-    def chosen(table: str) -> str:
+    def write_choice(table: str) -> str:
         known = f"_anon_choose(*, '{_caller(declared)}', {sql.literal(table)}, {sql.structure(named)})"
         if "*" not in named.get("keep", ()):
             return known
@@ -207,9 +258,9 @@ def _steps(declared: Release | Report, tables: Iterable[Parameter], given: Optio
             columns = sql.literal(_columns(given, declared.columns))
             rows = f"FROM anon.{declared.rows_by}('{_caller(declared)}', {sql.literal(table)}, {columns})"
         elif isinstance(table, str):
-            rows = f"SELECT COLUMNS({chosen(table)}){number} FROM query_table({sql.literal(table)})"
+            rows = f"SELECT COLUMNS({write_choice(table)}){number} FROM query_table({sql.literal(table)})"
         elif table is not None:
-            rows = sql.stacked_rows(table, chosen, isinstance(declared, Report) and declared.stacks_columns)
+            rows = sql.stack_tables(table, write_choice, isinstance(declared, Report) and declared.stacks_columns)
         if table is not None:
             steps.append(f"_duckanon_{one.name} AS NOT MATERIALIZED ({rows})")
     return "WITH " + ", ".join(steps)
@@ -224,15 +275,19 @@ def _step(table: Parameter) -> str:
 
 
 def _tickets(
-    tables: Iterable[Parameter], given: Options, coded: str | None = None, caller: str | None = None
+    declared: Declaration,
+    tables: Iterable[Parameter],
+    given: Options,
+    coded: str | None = None,
+    is_release: bool = False,
 ) -> list[str]:
     """Write how each table reaches Python; a table that is left out is NULL, and an empty list where it has no rows.
 
     Rows come in the order of all their values where there is a seed, and in that of all but those that are `coded`.
-    `caller` is a function that releases all columns of its tables.
+    `is_release`: the function releases all columns of its tables.
     """
     order = sql.literal(given.get("seed")) + ", true" if coded is None else f"0, true, coded := {coded}"
-    more = "" if caller is None else f", caller := {sql.literal(caller)}"
+    more = f", caller := {sql.literal(_caller(declared))}" + ", is_release := true" * is_release
     tickets = []
     for one in tables:
         ticket = f"anon._tickets({_step(one)}, '', {order}{more})"
@@ -304,7 +359,7 @@ def choose(*arguments: pa.Array) -> pa.Array:
     names = _columns(given, given)
     for name in names:
         if name.lower() not in spelled and not (name == "*" and name in (given.get("keep") or ())):
-            raise ValueError(f'{caller}: column "{name}" does not exist in {table}{did_you_mean(name, columns)}')
+            raise ValueError(f'{caller}: column "{name}" does not exist in {table}{suggest_name(name, columns)}')
     wanted = {name.lower() for name in names}
     chosen = [name for name in columns if name.lower() in wanted]
     for name in chosen:

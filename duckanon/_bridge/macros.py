@@ -7,10 +7,9 @@ import graphlib
 import re
 from pathlib import Path
 
-from duckanon._bridge.generated import generated_macros
-from duckanon._bridge.prepared import sql_folder
-from duckanon._bridge.qualified import MacroFile, qualified
-from duckanon._bridge.registration import ATTACH, database_macro
+from duckanon._bridge.generated import generate_macros
+from duckanon._bridge.qualified import MacroFile, qualify
+from duckanon._bridge.registration import ATTACH, database_macro, sql_folder
 
 STAGES = ("catalog", "assess", "risk", "pseudonymize", "generalize", "release", "measure")
 """The folders of ``sql/`` that hold public functions, in the order in which they are listed."""
@@ -19,7 +18,7 @@ STAGES = ("catalog", "assess", "risk", "pseudonymize", "generalize", "release", 
 @functools.cache
 def macro_files() -> tuple[MacroFile, ...]:
     """Read all macros, each after those that it calls (CREATE MACRO binds its body)."""
-    macros = [*map(_read, sorted(sql_folder().glob("*/*.sql"))), *generated_macros()]
+    macros = [*map(_read, sorted(sql_folder().glob("*/*.sql"))), *generate_macros()]
     files = {file.name: file for file in macros}
     order = graphlib.TopologicalSorter({file.name: sorted(file.calls & files.keys()) for file in files.values()})
     return tuple(files[name] for name in order.static_order())
@@ -69,7 +68,7 @@ def _refusal(file: MacroFile) -> str:
     first = file.parameters.partition(",")[0]
     # the parameter adds nothing to the sentence, but without one DuckDB would stop where the macro is created
     body = f"TABLE FROM query(error(concat('{sentence}', left({first}::VARCHAR, 0))))"
-    return qualified(
+    return qualify(
         f"CREATE OR REPLACE MACRO anon.{file.name}({file.parameters}) AS\n"
         + (f"    {body};\n" if file.is_table else f"    error('{sentence}');\n")
     )

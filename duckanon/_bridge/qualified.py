@@ -38,28 +38,28 @@ _LIST_AGGREGATES = {f"list_{name}": name for name in ("sum", "min", "max", "prod
 _BUILTIN = "system.main."
 
 
-def qualified(sql: str) -> str:
+def qualify(sql: str) -> str:
     """Write the catalog and schema of DuckDB's own functions before every call of one.
 
     Keywords are in capitals, functions in small letters with the parenthesis at their name, subscripts with the bracket
     at what they are of.
 
     Examples:
-        >>> print(qualified("SELECT abs(x), [x, 2], t[1], anon.f(x) FROM range(3) AS t(x)"))
+        >>> print(qualify("SELECT abs(x), [x, 2], t[1], anon.f(x) FROM range(3) AS t(x)"))
         SELECT system.main.abs(x), system.main.list_value(x, 2), t[1], anon.f(x) FROM system.main.range(3) AS t(x)
-        >>> print(qualified("SELECT {'of x': list(x)}"))
+        >>> print(qualify("SELECT {'of x': list(x)}"))
         SELECT system.main.struct_pack("of x" := system.main.list(x))
     """
     signature = _SIGNATURE.search(sql)
     end = signature.end() if signature else 0
-    return _qualified(sql[:end]) + _qualified(sql[end:])
+    return _qualify_text(sql[:end]) + _qualify_text(sql[end:])
 
 
 _SIGNATURE = re.compile(r"^CREATE OR REPLACE MACRO .*?\) AS\b", re.MULTILINE | re.DOTALL)
 """It ends with the one AS that the name of a function can follow, and not an alias."""
 
 
-def _qualified(sql: str) -> str:
+def _qualify_text(sql: str) -> str:
     tokens = [(match.lastgroup or "", match[0]) for match in _TOKEN.finditer(sql)]
     written: list[str] = []
     opened: list[str] = []  # the function or aggregate that each bracket belongs to, where it is one of _CLOSED
@@ -74,7 +74,7 @@ def _qualified(sql: str) -> str:
         elif is_in_struct and token == ":" and tokens[place - 1][0] == "text":
             written.append(":=")
         elif kind == "other" and token in "([{":
-            function = _hidden_function(token, tokens[place - 1], after)
+            function = _function_of_bracket(token, tokens[place - 1], after)
             opened.append(function or _LIST_AGGREGATES.get(tokens[place - 1][1], ""))
             written.append(_OPENED.get(function, token))
         elif kind == "other" and token in ")]}":
@@ -105,7 +105,7 @@ _CLOSED = {
 """By the function or the aggregate that a bracket belongs to: what it is replaced by, and the one that closes it."""
 
 
-def _hidden_function(bracket: str, previous: tuple[str, str], after: str) -> str:
+def _function_of_bracket(bracket: str, previous: tuple[str, str], after: str) -> str:
     """Name the function that a bracket stands for; nothing where it stands for none: ``x[1]``, ``VARCHAR[]``."""
     kind, token = previous
     if bracket == "[" and (kind == "space" or (kind == "other" and token not in ")]}")):
@@ -140,4 +140,4 @@ class MacroFile:
     @functools.cached_property
     def immune_sql(self) -> str:
         """The macro as it is created: a user's macros do not take the place of the functions that it calls."""
-        return qualified(self.sql)
+        return qualify(self.sql)

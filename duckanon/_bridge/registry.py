@@ -11,17 +11,17 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 
-from duckanon._bridge import calls, generated, parcels, slots, tasks
-from duckanon._bridge.declarations import DECLARATIONS
+from duckanon._bridge import calls, generated, parcels, slots
+from duckanon._bridge.generated import DECLARATIONS
 from duckanon._bridge.waiting import WAITING
 from duckanon._core.common.arrays import sql_type
 from duckanon._core.common.declare import ColumnReport, Declaration, Release, Report, Scalar
-from duckanon._core.common.imports import imported
+from duckanon._core.common.imports import import_function
 
 PARCELS = parcels.Parcels(WAITING)
 """The rows among it."""
 
-TASKS = tasks.Tasks(WAITING)
+TASKS = calls.Tasks(WAITING)
 """The algorithms at work."""
 
 
@@ -46,11 +46,11 @@ def functions() -> dict[str, Registered]:
     }
     for declared in DECLARATIONS:
         if declared.algorithm:  # else a query of other functions
-            registered |= _registered(declared)
+            registered |= _register(declared)
     return registered
 
 
-def _registered(declared: Declaration) -> dict[str, Registered]:
+def _register(declared: Declaration) -> dict[str, Registered]:
     name = f"_anon_{declared.name}"
     if isinstance(declared, Scalar):
         return {name: Registered(calls.scalar_function(declared), sql_type(declared.result))}
@@ -69,7 +69,7 @@ def _registered(declared: Declaration) -> dict[str, Registered]:
 
 def _maker(path: str) -> Any:
     """Make accumulators of a class that is imported when the first one is needed."""
-    return lambda *arguments: imported(path)(*arguments)
+    return lambda *arguments: import_function(path)(*arguments)
 
 
 def rows_type(schema: pa.Schema) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from duckanon._bridge import sql
-from duckanon._core.common.made_labels import OTHER
+from duckanon._core.common.labels import OTHER
 
 _FEWEST = 3  # people who share a released number, at least; categories are shared by k
 _MOST_DECIMALS = 12
@@ -22,7 +22,7 @@ class Shared(NamedTuple):
     fewest: int | None  # the people who share the rarest category; None where no category is shared
 
 
-def shared_values(
+def count_shared_values(
     con: sql.Connection, original: str, released: str, columns: Sequence[str], k: int, person: str | None
 ) -> Shared:
     """Count the released values that at least one person of the original has, but fewer than promised.
@@ -37,13 +37,13 @@ def shared_values(
         k, person: As in the function that made the release.
     """
     types = {row[0]: str(row[1]) for row in con.execute(f"DESCRIBE FROM {original}").fetchall()}
-    people = "count(*)" if person is None else f"count(DISTINCT {sql.name(person)})"
-    whose = "" if person is None else f", {sql.name(person)}"
+    people = "count(*)" if person is None else f"count(DISTINCT {sql.quote(person)})"
+    whose = "" if person is None else f", {sql.quote(person)}"
     found = []
     for column in columns:
         is_number = _has_numbers(con, types[column])
         least = min(k, _FEWEST) if is_number else k
-        value = held = sql.name(column)
+        value = held = sql.quote(column)
         if types[column] in ("FLOAT", "DOUBLE") and (decimals := _decimals(con, released, value)) is not None:
             rounded = [
                 f"coalesce(round({held}::DOUBLE{nudge}, {decimals}), 'nan')"
@@ -52,7 +52,7 @@ def shared_values(
             value, held = rounded[0], f"unnest(list_distinct([{', '.join(rounded)}]))"
         elif types[column].startswith("ENUM"):
             value = held = f"{value}::VARCHAR"
-        rare, fewest = sql.one(
+        rare, fewest = sql.fetch_row(
             con,
             f"SELECT coalesce(sum(cells) FILTER (holders < {least}), 0)::BIGINT, min(holders) "
             f"FROM (SELECT {value} AS value, count(*) AS cells FROM {released} GROUP BY value) AS shown "
@@ -67,11 +67,11 @@ def shared_values(
 
 def _has_numbers(con: sql.Connection, kind: str) -> bool:
     is_time = kind in ("DATE", "TIME") or kind.startswith("TIMESTAMP")
-    return is_time or bool(sql.one(con, f"SELECT anon._kind({sql.literal(kind)}) = 'numeric'")[0])
+    return is_time or bool(sql.fetch_row(con, f"SELECT anon._kind({sql.literal(kind)}) = 'numeric'")[0])
 
 
 def _decimals(con: sql.Connection, released: str, column: str) -> int | None:
     """Return how many decimals released floats have; None where they are not rounded."""
     checks = ", ".join(f"bool_and({column} = round({column}, {places}))" for places in range(_MOST_DECIMALS + 1))
-    answers = sql.one(con, f"SELECT {checks} FROM {released}")
+    answers = sql.fetch_row(con, f"SELECT {checks} FROM {released}")
     return next((places for places, is_rounded in enumerate(answers) if is_rounded), None)

@@ -78,7 +78,7 @@ def pack(table: list[pa.Table], coded: bool = False) -> pa.Array:
     if coded:
         for place, column in enumerate(columns):
             if pa.types.is_dictionary(column.type):
-                columns[place], codes[place] = _parted(column)
+                columns[place], codes[place] = _split_dictionary(column)
     slots, lengths = [slot_of(column.type) for column in columns], list(map(len, columns))
     lists = []
     for slot, (_, arrow_type) in SLOTS.items():
@@ -87,7 +87,7 @@ def pack(table: list[pa.Table], coded: bool = False) -> pa.Array:
         for index in np.flatnonzero(is_in_slot):
             columns[index] = None
         ends = np.cumsum(np.concatenate([[0], is_in_slot * np.array(lengths, np.int64)]))
-        lists.append(list_array(ends, _joined(in_slot, arrow_type), ~is_in_slot))
+        lists.append(list_array(ends, _concatenate(in_slot, arrow_type), ~is_in_slot))
     lists.append(_code_lists(codes))
     columns_list = pa.StructArray.from_arrays(lists, names=[*SLOTS, CODES])
     ends = np.array([0, len(names)])
@@ -96,7 +96,7 @@ def pack(table: list[pa.Table], coded: bool = False) -> pa.Array:
     )
 
 
-def _parted(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.Array]:
+def _split_dictionary(column: pa.ChunkedArray) -> tuple[pa.ChunkedArray, pa.Array]:
     """Return the dictionary of a column, and the place of each row's value in it, from 1 as lists count in SQL."""
     whole = column.combine_chunks()
     whole = whole.chunk(0) if isinstance(whole, pa.ChunkedArray) else whole
@@ -113,7 +113,7 @@ def _code_lists(codes: list[pa.Array | None]) -> pa.Array:
     return list_array(ends, pa.concat_arrays(filled) if filled else pa.array([], pa.int32()), missing)
 
 
-def _joined(columns: list[pa.ChunkedArray], arrow_type: pa.DataType) -> pa.Array:
+def _concatenate(columns: list[pa.ChunkedArray], arrow_type: pa.DataType) -> pa.Array:
     """Put columns behind each other as one array of a type; the list is emptied, so that they can go meanwhile."""
     if arrow_type == pa.string():
         texts = [_as(column, arrow_type) for column in columns]

@@ -12,9 +12,20 @@ import duckdb
 
 from duckanon._bridge import errors
 from duckanon._bridge.duckdb_messages import without_values
-from duckanon._bridge.sql_text import literal, name, names, structure
+from duckanon._bridge.sql_text import literal, quote, quote_all, structure
 
-__all__ = ["Connection", "bare", "columns", "literal", "name", "names", "one", "opened_files", "structure", "why"]
+__all__ = [
+    "Connection",
+    "bare",
+    "columns",
+    "fetch_row",
+    "literal",
+    "quote",
+    "quote_all",
+    "reason",
+    "structure",
+    "watch_files",
+]
 
 Connection: TypeAlias = duckdb.DuckDBPyConnection
 
@@ -24,15 +35,15 @@ _OPENED = re.compile(r'\{"fs":"[^"]*","path":"(?P<path>.*)","op":"OPEN".*\}', re
 
 def columns(con: Connection, table: str) -> dict[str, str]:
     """Return the columns of a table with their types."""
-    return {row[0]: str(row[1]) for row in con.execute(f"DESCRIBE FROM {name(table)}").fetchall()}
+    return {row[0]: str(row[1]) for row in con.execute(f"DESCRIBE FROM {quote(table)}").fetchall()}
 
 
-def folded(name: str) -> bytes:
+def fold_name(name: str) -> bytes:
     """Return a name as DuckDB compares names: in lower case, of ASCII's letters only."""
     return name.encode().lower()
 
 
-def one(con: Connection, query: str) -> tuple[Any, ...]:
+def fetch_row(con: Connection, query: str) -> tuple[Any, ...]:
     """Return the only row of a query."""
     rows: list[tuple[Any, ...]] = con.execute(query).fetchall()
     return rows[0]
@@ -49,7 +60,7 @@ def bare(query: str) -> str:
     return encoded[:end].decode().strip()
 
 
-def why(error: BaseException) -> str:
+def reason(error: BaseException) -> str:
     """Say why something failed, without a full stop and without what DuckDB quotes: a value is a person's.
 
     Our own functions name no person's value, nor do errors of the file system; of what Python raises beside them only
@@ -64,7 +75,7 @@ def why(error: BaseException) -> str:
 
 
 @contextlib.contextmanager
-def opened_files(con: Connection) -> Iterator[Callable[[], set[Path]]]:
+def watch_files(con: Connection) -> Iterator[Callable[[], set[Path]]]:
     """Watch which files a database opens, as long as the block lasts; give a function that returns those so far.
 
     DuckDB's log has every path, through views, expressions, globs, `~` and `file://`, as the file system is asked for

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 
-def name(text: str) -> str:
+def quote(text: str) -> str:
     """Write a name in quotes."""
     return '"' + text.replace('"', '""') + '"'
 
@@ -33,9 +33,9 @@ def structure(fields: Mapping[str, Any]) -> str:
     return f"{{{', '.join(f'{literal(key)}: {literal(value)}' for key, value in fields.items())}}}"
 
 
-def names(texts: Iterable[str]) -> str:
+def quote_all(texts: Iterable[str]) -> str:
     """Write names in quotes, with commas between them."""
-    return ", ".join(map(name, texts))
+    return ", ".join(map(quote, texts))
 
 
 def options_text(options: Mapping[str, Any]) -> str:
@@ -43,7 +43,7 @@ def options_text(options: Mapping[str, Any]) -> str:
     return json.dumps(options, default=_as_text)
 
 
-def known_options(options: dict[str, Any]) -> dict[str, Any]:
+def read_options(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options of a call as the algorithm takes them."""
     known = json.loads(options.pop("_written", "{}"), object_hook=_from_text)
     return {**known, **options}
@@ -65,7 +65,7 @@ def _from_text(fields: dict[str, Any]) -> Any:
     return fields
 
 
-def stacked_rows(
+def stack_tables(
     tables: Mapping[str, str] | Sequence[str], chosen: Callable[[str], str], has_same_columns: bool = False
 ) -> str:
     """Write the rows of several tables below each other; ``_duckanon_release`` names or numbers the table of a row.

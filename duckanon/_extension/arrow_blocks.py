@@ -86,16 +86,16 @@ class _Converter:
         result = result.combine_chunks() if isinstance(result, pa.ChunkedArray) else result
         kind = function, result.type
         if kind not in self._casts:
-            with self._converted(result) as vector:
+            with self._convert(result) as vector:
                 expected, got = self._type_of(output), self._type_of(vector)
             self._casts[kind] = None if expected == got else expected
         if (cast := self._casts[kind]) is not None:  # DuckDB would read the one as the other
             result = result.cast(cast)
-        with self._converted(result) as vector:
+        with self._convert(result) as vector:
             self._api.vector_reference_vector(output, vector)
 
     @contextlib.contextmanager
-    def _converted(self, result: pa.Array) -> Iterator[int]:
+    def _convert(self, result: pa.Array) -> Iterator[int]:
         """Give an Arrow array as a vector of DuckDB's."""
         schema, array = _Schema(), _Array()
         converted, chunk = pointer(), pointer()

@@ -14,7 +14,7 @@ from typing import Any
 import duckanon
 from duckanon._bridge.engine import Engine
 from duckanon._bridge.registration import register_database
-from duckanon._core.common.imports import imported
+from duckanon._core.common.imports import import_function
 from duckanon._extension.c_api import (
     INTEGER_TYPES,
     SCALAR_FUNCTION,
@@ -67,7 +67,7 @@ class Callbacks:
     def _arrow_blocks(self) -> Any:
         """Import pyarrow at the first call, not while the extension is loaded."""
         if self._blocks is None:
-            self._blocks = imported("duckanon._extension.arrow_blocks:ArrowBlocks")(self._api)
+            self._blocks = import_function("duckanon._extension.arrow_blocks:ArrowBlocks")(self._api)
         return self._blocks
 
 

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from duckanon._core.common.contracts import TABLE, Between, InvariantUnder, RowPer
 from duckanon._core.common.declare import Options, Parameter, Release, Report
-from duckanon._core.common.parameters import LOG, PERSON, SEED, K, person_is_no_col
+from duckanon._core.common.parameters import LOG, PERSON, SEED, K, refuse_person_in_cols
 from duckanon._core.common.rules import ColumnName, Flag, MapOf, Number, Tables, Whole
 from duckanon._measure.comparison import columns, comparison
 from duckanon._measure.parameters import COLS, DERIVED, HIERARCHIES, HOLDOUT, NEAREST, ORIGINAL, PAIR, REFERENCE, coding
@@ -164,7 +164,7 @@ JOINT_RELEASES = Report(
             False,
         ),
     ),
-    checks=(person_is_no_col, _sensitive_is_no_col),
+    checks=(refuse_person_in_cols, _sensitive_is_no_col),
     schema=pa.schema(
         [
             ("release", pa.string()),
@@ -205,7 +205,7 @@ VERDICT = Report(
         SEED,
         PERSON,
     ),
-    checks=(_draws_have_others, person_is_no_col),
+    checks=(_draws_have_others, refuse_person_in_cols),
     body="anon._verdict",
     schema=pa.schema(
         [("promise", pa.string()), ("measured", pa.float64()), ("limit", pa.float64()), ("pass", pa.bool_())]

@@ -7,14 +7,21 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.account.groups import ABSENT, least
-from duckanon._core.account.joint import JointCounts, PeopleOfRelease, classes_of_people, people_by_value, row_classes
+from duckanon._core.account.joint import (
+    ABSENT,
+    JointCounts,
+    PeopleOfRelease,
+    classify_people,
+    classify_rows,
+    count_people_by_value,
+    find_smallest,
+)
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Ints
-from duckanon._core.common.codes import encode
+from duckanon._core.common.codes import encode_columns
 from duckanon._core.common.declare import report_rows
-from duckanon._core.common.people import NOBODY, person_numbers
-from duckanon._measure.coarse.tables import RELEASE
+from duckanon._core.common.people import NOBODY, number_people
+from duckanon._measure.coarse.coarse_tables import RELEASE
 from duckanon._measure.declared import JOINT_RELEASES
 
 
@@ -41,7 +48,7 @@ def joint_releases(
     column = sensitive or ""
     rows = []
     for place, (name, release) in enumerate(zip(releases, found, strict=True)):
-        progress.at(place / len(found))
+        progress.advance(place / len(found))
         joint = joint.after(release, {column: value_count})
         here = release.classes[release.classes != ABSENT]
         values = release.values.get(column)
@@ -49,12 +56,12 @@ def joint_releases(
             {
                 "release": name,
                 "people": len(here),
-                "k": least(np.bincount(here)),
+                "k": find_smallest(np.bincount(here)),
                 "joint_people": int(joint.is_seen.sum()),
                 "joint_k": joint.k,
                 "people_below_k": int(joint.sizes[joint.sizes < k].sum()),
-                "l": None if values is None else least(np.bincount(values // value_count)),
-                "joint_l": joint.values_left(column),
+                "l": None if values is None else find_smallest(np.bincount(values // value_count)),
+                "joint_l": joint.count_values_left(column),
                 "joint_t": joint.distance(column),
             }
         )
@@ -67,24 +74,24 @@ def _read(
     """Give people, classes and sensitive values numbers, and read the classes of each release."""
     own = {name.lower(): name for name in stacked.column_names}
     numbers = stacked[RELEASE].to_numpy()
-    people = person_numbers(stacked[own[person.lower()]])
+    people = number_people(stacked[own[person.lower()]])
     values, value_count = None, 0
     if sensitive is not None:
-        ((values, value_count),) = encode(stacked.select([own[sensitive.lower()]]))
-    classes_of_rows = row_classes(stacked.select([own[name.lower()] for name in cols]))
+        ((values, value_count),) = encode_columns(stacked.select([own[sensitive.lower()]]))
+    classes_of_rows = classify_rows(stacked.select([own[name.lower()] for name in cols]))
     everybody = int(people.max(initial=NOBODY)) + 1
     found = []
     for number in range(1, count + 1):
         progress.check()
         rows = np.flatnonzero((numbers == number) & (people != NOBODY))
         who = people[rows]
-        classes = classes_of_people(who, classes_of_rows[rows], everybody)
+        classes = classify_people(who, classes_of_rows[rows], everybody)
         pairs: dict[str, Ints] = {}
         counts: dict[str, Ints] = {}
         sets: dict[str, Ints] = {}
         if sensitive is not None and values is not None:
             shown = values[rows].astype(np.int64)
-            pairs[sensitive], counts[sensitive] = people_by_value(who, classes, shown, value_count)
-            sets = {sensitive: classes_of_people(who, shown, everybody)} if followed else {}
+            pairs[sensitive], counts[sensitive] = count_people_by_value(who, classes, shown, value_count)
+            sets = {sensitive: classify_people(who, shown, everybody)} if followed else {}
         found.append(PeopleOfRelease(classes, pairs, counts, sets))
     return found, value_count

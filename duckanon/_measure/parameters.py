@@ -6,7 +6,7 @@ from typing import Any
 
 from duckanon._core.common import parameters
 from duckanon._core.common.declare import Group, Parameter
-from duckanon._core.common.imports import imported
+from duckanon._core.common.imports import import_function
 from duckanon._core.common.rules import TableName, Whole
 
 ORIGINAL = Parameter("original", TableName(), "The table that the release was made from")
@@ -29,7 +29,9 @@ NEAREST = Parameter("k", Whole(2), "How many of the nearest released rows to loo
 
 
 def _coding(**options: Any) -> Any:
-    return imported("duckanon._core.encoding.aligned:Coding")(**options)  # declarations load no numpy
+    return import_function("duckanon._core.encoding.measurement_encoding:CodingOptions")(
+        **options
+    )  # declarations load no numpy
 
 
 def coding(log: Parameter = parameters.LOG, derived: Parameter = DERIVED) -> Group:

@@ -1,4 +1,7 @@
-"""The measures of privacy as SQL calls them: tables are coded alike, options are named as in the macros."""
+"""The measures of privacy as SQL calls them: tables are coded alike, options are named as in the macros.
+
+The values of a release in the digits that the original's columns have, and as codes of equal values.
+"""
 
 from __future__ import annotations
 
@@ -10,30 +13,79 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common.arguments import generator
-from duckanon._core.common.arrays import Bools, Ints
-from duckanon._core.common.codes import encode
-from duckanon._core.common.declare import report
-from duckanon._core.encoding.aligned import Coding, aligned, encoded
+from duckanon._core.common.arguments import make_generator
+from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.codes import encode_columns
+from duckanon._core.common.declare import report_columns
 from duckanon._core.encoding.column_codecs import NumberColumn
-from duckanon._core.encoding.measurement_encoding import derived_columns, measured_reading
-from duckanon._core.encoding.pairs import kind_of, numbers_of
-from duckanon._core.encoding.pairs import plain as plain_texts
+from duckanon._core.encoding.measurement_encoding import (
+    CodingOptions,
+    align_tables,
+    encode_tables,
+    find_derived_columns,
+    read_measure_options,
+)
+from duckanon._core.encoding.pairs import NumberPair, pair_kind, pair_tables, read_column_numbers, stack_tables
+from duckanon._core.encoding.pairs import decode_storage as plain_texts
 from duckanon._core.privacy import prediction, reference_test
 from duckanon._core.privacy.cells import ReleasedCells
-from duckanon._core.privacy.close_copies import Amounts
-from duckanon._core.privacy.rare_values import ColumnCodes
-from duckanon._core.privacy.shifts import PrivacyTest
-from duckanon._measure.attacks import inference, matching, singling_cells, singling_out
+from duckanon._core.privacy.copies import Amounts
+from duckanon._core.privacy.rarity import ColumnCodes
+from duckanon._core.privacy.reference_test import PrivacyTest
+from duckanon._measure.attacks import inference, matching, singling_out
+from duckanon._measure.coarse.coarse_tables import RELEASE, Judged, code_linked_tables, matrices, read_tables, rows_of
 from duckanon._measure.coarse.label_meanings import HierarchyRows
-from duckanon._measure.coarse.tables import RELEASE, Judged, judged, linked, matrices, rows_of
 from duckanon._measure.declared import PRIVACY_TEST
-from duckanon._measure.released_values import column_codes, with_digits_of
+
+_MOST_DECIMALS = 6  # numbers with more are taken to be unrounded
+
+
+def with_digits_of(original: pa.Table, released: pa.Table) -> pa.Table:
+    """Round released numbers to the decimals that all numbers of the original's column have.
+
+    A copy with a little noise then is a copy again, and a release of unrounded numbers comparable with people's.
+    """
+    for name in original.column_names:
+        kinds = {pair_kind(table.schema.field(name).type) for table in (original, released)}
+        if kinds != {"number"} or pa.types.is_integer(released.schema.field(name).type):
+            continue
+        decimals = _decimals(read_column_numbers(name, original.column(name)))
+        if decimals is not None:
+            values = np.round(read_column_numbers(name, released.column(name)), decimals)
+            place = released.column_names.index(name)
+            released = released.set_column(place, name, pa.chunked_array([pa.array(values, from_pandas=True)]))
+    return released
+
+
+def _decimals(values: Floats) -> int | None:
+    """Return how many decimals numbers have; None where they are unrounded."""
+    known = values[~np.isnan(values)]
+    for decimals in range(_MOST_DECIMALS + 1):
+        if (np.round(known, decimals) == known).all():
+            return decimals
+    return None
+
+
+def column_codes(original: pa.Table, released: pa.Table, others: pa.Table | None) -> list[ColumnCodes]:
+    """Give equal values of each column the same number in all tables."""
+    people = original if others is None else stack_tables(original, others)
+    found = []
+    for pair in pair_tables(people, released):
+        codes, shown = pair.original, pair.released
+        if isinstance(pair, NumberPair):
+            both = np.concatenate([codes, shown])
+            both = np.where(np.isnan(both), np.inf, both)  # NULL is one value
+            _, both = np.unique(both, return_inverse=True)
+            codes, shown = np.split(both.reshape(-1), [len(codes)])
+        inside, outside = np.split(np.asarray(codes, np.int64), [original.num_rows])
+        found.append(ColumnCodes(inside, np.asarray(shown, np.int64), None if others is None else outside))
+    return found
+
 
 Tell = Callable[[float], None]
 
 _SAMPLED = 5_000
-AMOUNTS = Coding(log=[], special="off", categories=[])
+AMOUNTS = CodingOptions(log=[], special="off", categories=[])
 """All numbers as amounts."""
 
 
@@ -45,17 +97,17 @@ def prediction_risk(
     weights: Mapping[str, float] | None,
     k: int,
     sample: int | None,
-    coding: Coding,
+    coding: CodingOptions,
     seed: int | None,
     tell: Tell,
 ) -> pa.Table:
     """Return the originals looked at, each with its distance, ambiguity and uncertainties."""
-    random = generator(seed)
-    read = judged(original, released, hierarchies)
+    random = make_generator(seed)
+    read = read_tables(original, released, hierarchies)
     coded = matrices(read, coding)
     tables, rows = coded.values, coded.values.original
     looked_at = np.arange(len(rows)) if sample is None else np.sort(random.permutation(len(rows))[:sample])
-    measures = prediction.measures(rows[looked_at], tables.released, k, tell=tell, variances=coded.variances)
+    measures = prediction.measure_queries(rows[looked_at], tables.released, k, tell=tell, variances=coded.variances)
     table = original.take(pa.array(looked_at))
     names, groups = tables.encoding.names, tables.encoding.groups
     by_column = [measures.column_uncertainty[:, group].mean(axis=1) for group in groups]
@@ -96,30 +148,32 @@ def privacy_test(
     hierarchies: HierarchyRows,
     k: int,
     sample: int | None,
-    coding: Coding,
+    coding: CodingOptions,
     seed: int | None,
     tell: Tell,
 ) -> pa.Table:
     """Test a release against a sample of other people; `stacked` are more releases of the same people."""
-    random = generator(seed)
-    read = judged(original, released, hierarchies, reference=reference, holdout=holdout)
+    random = make_generator(seed)
+    read = read_tables(original, released, hierarchies, reference=reference, holdout=holdout)
     draws = []
     for name in [] if stacked is None else sorted(pc.unique(stacked[RELEASE]).to_pylist()):
-        coded = matrices(judged(original, rows_of(stacked, name), hierarchies), coding)
+        coded = matrices(read_tables(original, rows_of(stacked, name), hierarchies), coding)
         draws.append((coded.values.released, coded.variances))
     looked_at = max(20, min(read.original.num_rows, _SAMPLED)) if sample is None else sample
     tests = privacy_tests(read, coding, random, k=k, sample=looked_at, draws=draws, tell=tell)
     columns: dict[str, list[Any]] = {
         "measure": [test.name for test in tests],
         "reference_value": [test.reference for test in tests],
-        "pass": [test.passed for test in tests],
+        "pass": [test.is_within_limit for test in tests],
     }
     for name in ("value", "ks", "p_value", "shift", "shift_bound", "limit", "answer"):
         columns[name] = [getattr(test, name) for test in tests]
-    return report(columns, PRIVACY_TEST.schema)
+    return report_columns(columns, PRIVACY_TEST.schema)
 
 
-def privacy_tests(read: Judged, coding: Coding, random: np.random.Generator, **options: Any) -> list[PrivacyTest]:
+def privacy_tests(
+    read: Judged, coding: CodingOptions, random: np.random.Generator, **options: Any
+) -> list[PrivacyTest]:
     """Test a release that was read, against the first of the other tables, and with the second as holdout."""
     coded = matrices(read, coding)
     reference, holdout = (*coded.values.others, None)[:2]
@@ -138,10 +192,7 @@ def privacy_tests(read: Judged, coding: Coding, random: np.random.Generator, **o
         columns = column_codes(read.original, release, outside)
         # Noise turns a zero that many have, or a code, into another number: no longer special, a code of nobody.
         plain = amounts_of(read.original, read.released, outside)
-    return reference_test.privacy_tests(
-        coded.values.original,
-        coded.values.released,
-        random,
+    setting = reference_test.PrivacySetting(
         reference=reference,
         holdout=holdout,
         cells=cells,
@@ -151,11 +202,12 @@ def privacy_tests(read: Judged, coding: Coding, random: np.random.Generator, **o
         columns=columns,
         **options,
     )
+    return reference_test.run_privacy_tests(coded.values.original, coded.values.released, random, setting)
 
 
 def amounts_of(original: pa.Table, released: pa.Table, others: pa.Table | None) -> Amounts:
     """Code tables with all numbers as amounts."""
-    coded = encoded(original, released, [others], AMOUNTS)
+    coded = encode_tables(original, released, [others], AMOUNTS)
     columns = zip(coded.encoding.columns, coded.encoding.groups, strict=True)
     numbers = [(group, column.width > 1) for column, group in columns if isinstance(column, NumberColumn)]
     return Amounts(
@@ -173,12 +225,12 @@ def matching_attack(
     *,
     key: str | None,
     k: int,
-    coding: Coding,
+    coding: CodingOptions,
 ) -> pa.Table:
     """Match every original with its nearest released row."""
     keys, records = _key_apart(original, key)
     released_keys, images = _key_apart(released, key)
-    tables = encoded(*aligned(records, images), coding)
+    tables = encode_tables(*align_tables(records, images), coding)
     return matching.matching_attack(tables.original, tables.released, keys, released_keys, k)
 
 
@@ -192,20 +244,22 @@ def linkage_risk(
     secret_cols: list[str],
     attacks: int,
     tolerance: float,
-    coding: Coding,
+    coding: CodingOptions,
     seed: int | None,
 ) -> pa.Table:
     """Guess secret columns from known ones by way of the release; known ones may be left out, secrets never are."""
-    random = generator(seed)
-    read = judged(original, released, hierarchies, control=control)
-    tables, groups = linked(read, secret_cols, replace(coding, derived="off"), random)
+    random = make_generator(seed)
+    read = read_tables(original, released, hierarchies, control=control)
+    tables, groups = code_linked_tables(read, secret_cols, replace(coding, derived="off"), random)
     if coding.derived == "auto":
         known = read.original.select([groups[name.lower()][0] for name in known_cols])
-        follow = derived_columns(known, measured_reading(read.original.column_names, coding.special, coding.categories))
+        follow = find_derived_columns(
+            known, read_measure_options(read.original.column_names, coding.special, coding.categories)
+        )
         known_cols = [name for name in known.column_names if name not in follow]
     apart = tables.others[0]
-    attacked = _drawn(len(tables.original), attacks, random)
-    attacked_apart = None if apart is None else _drawn(len(apart), attacks, random)
+    attacked = _draw_rows(len(tables.original), attacks, random)
+    attacked_apart = None if apart is None else _draw_rows(len(apart), attacks, random)
     return inference.linkage_risk(
         tables.original[attacked],
         tables.released,
@@ -213,11 +267,11 @@ def linkage_risk(
         [groups[name.lower()][1] for name in known_cols],
         dict(groups[name.lower()] for name in secret_cols),
         tolerance=tolerance,
-        cells=_known_cells(read, known_cols, attacked, attacked_apart) if read.coarse else None,
+        cells=_code_known_cells(read, known_cols, attacked, attacked_apart) if read.coarse else None,
     )
 
 
-def _known_cells(
+def _code_known_cells(
     read: Judged, known_cols: list[str], attacked: Ints, attacked_apart: Ints | None
 ) -> inference.KnownCells:
     """Take the people who are attacked in the numbers of the known columns' cells."""
@@ -243,10 +297,10 @@ def singling_out_risk(
     seed: int | None,
 ) -> pa.Table:
     """Single out people by predicates made from the release."""
-    random = generator(seed)
-    read = judged(original, released, hierarchies, control=control)
+    random = make_generator(seed)
+    read = read_tables(original, released, hierarchies, control=control)
     if read.coarse:
-        return singling_cells.singling_out_risk(
+        return singling_out.cell_singling_out_risk(
             read.plain(read.original),
             [column.cells for column in read.columns],
             None if control is None else read.plain(read.others[0]),
@@ -254,7 +308,7 @@ def singling_out_risk(
             attacks=attacks,
             predicate_columns=predicate_columns,
         )
-    is_ordered = np.array([kind_of(kind) in ("number", "time") for kind in read.original.schema.types])
+    is_ordered = np.array([pair_kind(kind) in ("number", "time") for kind in read.original.schema.types])
     rows, release, apart = _plain_numbers([read.original, read.released, *read.others], is_ordered)
     return singling_out.singling_out_risk(
         rows, release, apart, is_ordered, random, attacks=attacks, predicate_columns=predicate_columns
@@ -275,11 +329,11 @@ def _plain_numbers(tables: list[pa.Table | None], is_ordered: Bools) -> list[Any
     matrices = [np.empty((table.num_rows, len(is_ordered))) for table in given]
     for index, name in enumerate(given[0].column_names):
         if is_ordered[index]:
-            columns = [numbers_of(name, table.column(name)) for table in given]
+            columns = [read_column_numbers(name, table.column(name)) for table in given]
         else:
             texts = [plain_texts(table.column(name)) for table in given]
             both = pa.chunked_array([chunk for column in texts for chunk in column.chunks], texts[0].type)
-            codes = encode(pa.table({name: both}))[0][0].astype(np.float64)
+            codes = encode_columns(pa.table({name: both}))[0][0].astype(np.float64)
             codes[np.asarray(both.is_null())] = np.nan
             columns = np.split(codes, np.cumsum([len(column) for column in texts])[:-1])
         for matrix, values in zip(matrices, columns, strict=True):
@@ -288,6 +342,6 @@ def _plain_numbers(tables: list[pa.Table | None], is_ordered: Bools) -> list[Any
     return [None if table is None else next(left) for table in tables]
 
 
-def _drawn(rows: int, count: int, random: np.random.Generator) -> Ints:
+def _draw_rows(rows: int, count: int, random: np.random.Generator) -> Ints:
     """Draw rows, by index; all where there are no more."""
     return np.arange(rows) if rows <= count else np.sort(random.permutation(rows)[:count])

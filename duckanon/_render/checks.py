@@ -13,7 +13,7 @@ from typing import Any
 from sqlglot import exp, parse_one
 
 from duckanon._core.common.arguments import refuse_unless
-from duckanon._core.common.names import refuses_unknown_options
+from duckanon._core.common.names import refuse_unknown_options
 from duckanon._core.common.rules import ColumnNames, OneOf
 from duckanon._render.dialects import Dialect, column, dialect_called, source_table
 
@@ -113,7 +113,7 @@ _ORDERED = """
     {summary}"""
 
 
-@refuses_unknown_options("duckanon")
+@refuse_unknown_options("duckanon")
 def render_check(
     check: str,
     cols: Sequence[str],

@@ -1,4 +1,7 @@
-"""The dialects that SQL is rendered for, and where they differ in ways that sqlglot does not know."""
+"""The dialects that SQL is rendered for, and where they differ in ways that sqlglot does not know.
+
+The functions of ``anon`` that are rendered as SQL of other engines, and by which call; the reference draws it.
+"""
 
 from __future__ import annotations
 
@@ -127,3 +130,14 @@ def source_table(name: object, dialect: Dialect) -> exp.Table:
 def column(name: str) -> exp.Column:
     """Return a column by its name, in quotes: it is spelled as the plan or the caller spells it."""
     return exp.column(exp.to_identifier(name, quoted=True))
+
+
+RENDERED = {
+    "k_anonymity": "render_check('k', ...)",
+    "l_diversity": "render_check('l', ...)",
+    "t_closeness": "render_check('t', ...)",
+    "individual_risk": "render_check('individual_risk', ...)",
+    "apply_plan": "render(plan, ...)",
+    "generalize": "render(plan, ..., k=10)",
+}
+"""By the name of the function. `generalize` is rendered in two steps: ``anon.plan`` makes the plan in DuckDB."""

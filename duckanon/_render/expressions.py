@@ -2,19 +2,107 @@
 
 What a row gets may be a label or the number of a label: an `Outcome` says which. All tests are such that NULL, NaN and
 values that the plan has never seen get what `anon.apply_plan` gives them.
+
+The type of a column: given by the caller, or guessed from the texts of a plan.
+
+A plan says what its buckets hold, not the type of the column that it was made for. Most SQL is the same for all types;
+where it is not, a guess may only lead to a refusal, which the caller answers by saying the type.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+import pyarrow as pa
 from sqlglot import exp
 
-from duckanon._render import kinds
+from duckanon._core.common import arrays as arrow_types
 from duckanon._render.dialects import Dialect, column
 from duckanon._render.plans import Bucket, PlannedColumn, number_of, time_text
+
+UNKNOWN = "unknown"
+SHORT = "short"
+"""Numbers of which each is a double: comparing them needs no cast."""
+NUMBER = "number"
+DECIMAL = "decimal"
+FLOAT = "float"
+BOOLEAN = "boolean"
+DATE = "date"
+TIMESTAMP = "timestamp"
+ZONED = "timestamp with time zone"
+TEXT = "text"
+OTHER = "other"
+
+IS_NUMBER = {SHORT, NUMBER, DECIMAL, FLOAT}
+IS_TIME = {DATE, TIMESTAMP, ZONED}
+
+_TYPES_OF_KIND = {
+    SHORT: "TINYINT SMALLINT INT MEDIUMINT UTINYINT USMALLINT UINT",
+    NUMBER: "BIGINT UBIGINT INT128 UINT128 INT256 UINT256",
+    DECIMAL: "DECIMAL BIGDECIMAL UDECIMAL MONEY SMALLMONEY",
+    FLOAT: "FLOAT DOUBLE",
+    BOOLEAN: "BOOLEAN BIT",
+    DATE: "DATE DATE32",
+    TIMESTAMP: "TIMESTAMP TIMESTAMP_S TIMESTAMP_MS TIMESTAMP_NS TIMESTAMPNTZ DATETIME DATETIME2 DATETIME64",
+    ZONED: "TIMESTAMPTZ TIMESTAMPLTZ",
+    TEXT: "TEXT VARCHAR CHAR NCHAR NVARCHAR BPCHAR ENUM NAME",
+}
+_KIND_OF_TYPE = {name: kind for kind, names in _TYPES_OF_KIND.items() for name in names.split()}
+
+
+def kinds_of_columns(types: Any) -> dict[str, str]:
+    """Return the kinds of columns, given their types as `duckanon.render` takes them, by their names in lower case."""
+    if types is None:
+        return {}
+    if isinstance(types, pa.Schema):
+        return {field.name.lower(): _arrow_kind(field.type) for field in types}
+    if isinstance(types, Mapping) and all(isinstance(part, str) for pair in types.items() for part in pair):
+        return {name.lower(): _kind_of_name(type_name) for name, type_name in types.items()}
+    raise ValueError(f"types must be a pyarrow.Schema or a dictionary such as {{'age': 'INTEGER'}}; got {types!r}.")
+
+
+def _arrow_kind(arrow_type: pa.DataType) -> str:
+    is_ = pa.types
+    if is_.is_dictionary(arrow_type):
+        return _arrow_kind(arrow_type.value_type)
+    if is_.is_timestamp(arrow_type):
+        return TIMESTAMP if arrow_type.tz is None else ZONED
+    if is_.is_integer(arrow_type):
+        return SHORT if arrow_type.bit_width <= 32 else NUMBER
+    tests = (
+        (is_.is_decimal, DECIMAL),
+        (is_.is_floating, FLOAT),
+        (is_.is_boolean, BOOLEAN),
+        (is_.is_date, DATE),
+        (arrow_types.is_text, TEXT),
+    )
+    return next((kind for holds, kind in tests if holds(arrow_type)), OTHER)
+
+
+def _kind_of_name(name: str) -> str:
+    try:
+        parsed = exp.DataType.build(name, dialect="duckdb")
+    except Exception as error:
+        raise ValueError(f"types must name types as DuckDB's DESCRIBE does, such as INTEGER; got {name!r}.") from error
+    return _KIND_OF_TYPE.get(parsed.this.name, OTHER) if isinstance(parsed.this, exp.DataType.Type) else OTHER
+
+
+_LOOKS = (
+    (BOOLEAN, re.compile(r"true|false")),
+    (FLOAT, re.compile(r"[+-]?(\d+\.\d*|\d*\.\d+|\d+(?=[eE]))([eE][+-]?\d+)?|[+-]?inf(inity)?|nan")),
+    (TIMESTAMP, re.compile(r"\d{4,}-\d\d-\d\d \d\d:\d\d.*")),
+)
+
+
+def guess_kind(texts: Iterable[str]) -> str:
+    """Guess the kind of a column whose values are these texts; one text that is of no kind makes all of them text."""
+    known = list(texts)
+    return next((kind for kind, look in _LOOKS if known and all(look.fullmatch(text) for text in known)), UNKNOWN)
+
 
 Outcome = Callable[[str | None], exp.Expression]
 """Writes what a row with a label gets."""
@@ -56,7 +144,7 @@ class Recoder:
     """Writes the expression of one column."""
 
     planned: PlannedColumn
-    kind: str  # what is known of its type (`duckanon._render.kinds`)
+    kind: str  # what is known of its type (`duckanon._render.expressions`)
     dialect: Dialect
     outcome: Outcome
     place: int  # the column's number, for the names of lists
@@ -75,7 +163,7 @@ class Recoder:
             return self._between_ends(case)
         # a label that is found in a list may be NULL, and its text is not
         looked_up = [(exp.not_(lookup.text.is_(exp.null())), lookup.outcome) for lookup in self.lookups()]
-        for condition, outcome in looked_up or self._tested():
+        for condition, outcome in looked_up or self._write_tests():
             case = case.when(condition, outcome, copy=False)
         return case.else_(rest, copy=False)
 
@@ -85,7 +173,7 @@ class Recoder:
         if self.planned.covers not in ("value", "prefix") or len(buckets) < MANY or not self.dialect.joins_lists:
             return []
         if self.planned.covers == "value":
-            return [] if self.kind == kinds.DECIMAL else [Lookup(self._list_name(0), self._text(), buckets)]
+            return [] if self.kind == DECIMAL else [Lookup(self._list_name(0), self._text(), buckets)]
         if any(self._begins_the_next(index) for index in range(len(buckets))):
             return []  # which of two prefixes counts is a matter of order
         lengths = sorted({len(bucket.lower or "") for bucket in buckets})
@@ -106,7 +194,7 @@ class Recoder:
 
     def _unreadable(self, source: exp.Column) -> exp.Expression | None:
         """Return the test for what is not a number or a time at all, where the engine would not stop at it."""
-        if self.dialect.name == "duckdb" and self.planned.covers == "number" and self.kind not in kinds.IS_NUMBER:
+        if self.dialect.name == "duckdb" and self.planned.covers == "number" and self.kind not in IS_NUMBER:
             return self._number().is_(exp.null())
         if self.dialect.name == "sqlite":  # where each value has a type of its own, and all of them can be compared
             types = ("integer", "real") if self.planned.covers == "number" else ("text",)
@@ -116,9 +204,9 @@ class Recoder:
     def _number(self) -> exp.Expression:
         """Return the column as the double by which a plan finds its bucket."""
         source = column(self.planned.name)
-        if self.kind == kinds.SHORT:
+        if self.kind == SHORT:
             return source
-        if self.dialect.name == "duckdb" and self.kind not in kinds.IS_NUMBER:
+        if self.dialect.name == "duckdb" and self.kind not in IS_NUMBER:
             return exp.TryCast(this=source, to=exp.DataType.build("double"))
         return exp.cast(source, exp.DataType.build("double"))
 
@@ -130,15 +218,15 @@ class Recoder:
         value = self._number() if self.planned.covers == "number" else column(self.planned.name)
         # neighbours with one label are one bucket
         buckets = [next(same) for _, same in itertools.groupby(self.planned.buckets, key=lambda bucket: bucket.label)]
-        return self._searched(case, value, buckets)
+        return self._search_case(case, value, buckets)
 
-    def _searched(self, case: exp.Case, value: exp.Expression, buckets: Sequence[Bucket]) -> exp.Expression:
+    def _search_case(self, case: exp.Case, value: exp.Expression, buckets: Sequence[Bucket]) -> exp.Expression:
         """Return a CASE, which may have begun with other tests, with a search among some of the buckets."""
         if len(buckets) > CHAIN:
             middle = len(buckets) // 2
             below = exp.LT(this=value.copy(), expression=self._end(buckets[middle]))
-            case = case.when(below, self._searched(exp.Case(), value, buckets[:middle]), copy=False)
-            return case.else_(self._searched(exp.Case(), value, buckets[middle:]), copy=False)
+            case = case.when(below, self._search_case(exp.Case(), value, buckets[:middle]), copy=False)
+            return case.else_(self._search_case(exp.Case(), value, buckets[middle:]), copy=False)
         for bucket, following in itertools.pairwise(buckets):
             below = exp.LT(this=value.copy(), expression=self._end(following))
             case = case.when(below, self.outcome(bucket.label), copy=False)
@@ -154,12 +242,12 @@ class Recoder:
         assert moment is not None
         if self.dialect.name == "sqlite":  # times are texts there: the shortest stands before all that begin so
             return exp.Literal.string(moment)
-        if self.kind == kinds.ZONED:
+        if self.kind == ZONED:
             clock = "" if " " in moment else " 00:00:00"
             return exp.cast(exp.Literal.string(f"{moment}{clock}+00:00"), exp.DataType.build("timestamptz"))
         return exp.cast(exp.Literal.string(moment), exp.DataType.build("timestamp" if " " in moment else "date"))
 
-    def _tested(self) -> list[tuple[exp.Expression, exp.Expression]]:
+    def _write_tests(self) -> list[tuple[exp.Expression, exp.Expression]]:
         """Return the tests and outcomes of a column of values or prefixes: one for all texts with the same label."""
         by_test: dict[tuple[int, str | None], list[int]] = {}
         alone: list[int] = []
@@ -187,7 +275,7 @@ class Recoder:
         """Return the test whether the column is one of some texts, or begins with one of them."""
         texts = [self._lower(index) for index in indexes]
         if self.planned.covers == "value":
-            if self.kind == kinds.DECIMAL:  # 2.50 is 2.5 to some engines
+            if self.kind == DECIMAL:  # 2.50 is 2.5 to some engines
                 return _among(column(self.planned.name), [exp.Literal.number(text) for text in texts])
             return _among(self._text(), [self.dialect.literal(text) for text in texts])
         test = _among(self._beginning(length), [self.dialect.literal(text) for text in texts]) if length else exp.true()

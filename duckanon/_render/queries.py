@@ -15,9 +15,9 @@ from typing import Any
 from sqlglot import exp
 
 from duckanon._core.common.arguments import refuse_unless
-from duckanon._core.common.names import refuses_unknown_options
+from duckanon._core.common.names import refuse_unknown_options
 from duckanon._core.common.rules import ColumnNames, Whole
-from duckanon._render import kinds
+from duckanon._render import expressions
 from duckanon._render.dialects import Dialect, column, dialect_called, source_table
 from duckanon._render.expressions import Lookup, Recoder
 from duckanon._render.plans import PlannedColumn, read_plan
@@ -30,7 +30,7 @@ _RANK = "_duckanon_rank"
 _PEOPLE = "_duckanon_people"
 
 
-@refuses_unknown_options("duckanon")
+@refuse_unknown_options("duckanon")
 def render(
     plan: Any,
     dialect: str = "duckdb",
@@ -65,18 +65,18 @@ def render(
     refuse_unless(Whole(2, null=True), "k", k)
     columns = read_plan(plan)
     released = {planned.name.lower() for planned in columns}
-    kept = _kept(keep, released)
+    kept = _columns_to_keep(keep, released)
     _refuse_person(person, k, released)
-    given = kinds.kinds_of_columns(types)
-    known = [known_kind(planned, given.get(planned.name.lower(), kinds.UNKNOWN), target) for planned in columns]
+    given = expressions.kinds_of_columns(types)
+    known = [check_kind(planned, given.get(planned.name.lower(), expressions.UNKNOWN), target) for planned in columns]
     what = f"a plan of {len(columns)} column{'s' * (len(columns) > 1)}"
     if k is None:
-        return target.write(_labelled(columns, known, target, source, kept), f"duckanon.render: {what}")
-    query = _counted(columns, known, target, source, kept, k, person)
+        return target.write(_label_query(columns, known, target, source, kept), f"duckanon.render: {what}")
+    query = _count_query(columns, known, target, source, kept, k, person)
     return target.write(query, f"duckanon.render: {what}, classes of at least {k} {'people' if person else 'rows'}")
 
 
-def _kept(keep: Sequence[str] | None, released: set[str]) -> list[str]:
+def _columns_to_keep(keep: Sequence[str] | None, released: set[str]) -> list[str]:
     if keep is None or len(keep) == 0:
         return []
     refuse_unless(ColumnNames(), "keep", keep)
@@ -110,21 +110,25 @@ def _refuse_own_names(parameter: str, names: Sequence[str]) -> None:
             )
 
 
-def known_kind(planned: PlannedColumn, kind: str, dialect: Dialect) -> str:
+def check_kind(planned: PlannedColumn, kind: str, dialect: Dialect) -> str:
     """Return a column's kind after a look whether its values can be told apart by this engine as by DuckDB."""
     _refuse_own_names("plan", [planned.name])
-    if kind == kinds.UNKNOWN and planned.covers in ("value", "prefix"):
-        kind = kinds.guessed(bucket.lower or "" for bucket in planned.buckets) if planned.covers == "value" else kind
+    if kind == expressions.UNKNOWN and planned.covers in ("value", "prefix"):
+        kind = (
+            expressions.guess_kind(bucket.lower or "" for bucket in planned.buckets)
+            if planned.covers == "value"
+            else kind
+        )
         _refuse_texts(planned.name, kind, dialect, "holds values that look like")
-    elif planned.covers == "value" or (planned.covers == "prefix" and kind != kinds.DECIMAL):
+    elif planned.covers == "value" or (planned.covers == "prefix" and kind != expressions.DECIMAL):
         _refuse_texts(planned.name, kind, dialect, "is planned value by value and holds")
     elif planned.covers == "prefix" and dialect.name != "duckdb":
         raise ValueError(f'column "{planned.name}" is planned by prefixes and holds decimals: cast it to text first.')
-    if planned.covers == "time" and kind not in kinds.IS_TIME | {kinds.UNKNOWN}:
+    if planned.covers == "time" and kind not in expressions.IS_TIME | {expressions.UNKNOWN}:
         raise ValueError(f'column "{planned.name}" must hold dates or timestamps, as the plan\'s does: cast it first.')
-    if planned.covers == "number" and kind not in kinds.IS_NUMBER | {kinds.UNKNOWN, kinds.TEXT}:
+    if planned.covers == "number" and kind not in expressions.IS_NUMBER | {expressions.UNKNOWN, expressions.TEXT}:
         raise ValueError(f'column "{planned.name}" must hold numbers, as the plan\'s does: cast it first.')
-    if planned.covers == "number" and kind == kinds.TEXT and dialect.name != "duckdb":
+    if planned.covers == "number" and kind == expressions.TEXT and dialect.name != "duckdb":
         raise ValueError(f'column "{planned.name}" is text and planned by numbers: cast it to a number first.')
     return kind
 
@@ -132,10 +136,10 @@ def known_kind(planned: PlannedColumn, kind: str, dialect: Dialect) -> str:
 def _refuse_texts(name: str, kind: str, dialect: Dialect, how: str) -> None:
     """Refuse values whose texts are not DuckDB's in this engine: they would all get the label of the rest."""
     differing = {
-        kinds.FLOAT: ("floating-point numbers", dialect.name != "duckdb"),
-        kinds.BOOLEAN: ("booleans", not dialect.has_boolean_texts),
-        kinds.TIMESTAMP: ("timestamps", dialect.name != "duckdb"),
-        kinds.ZONED: ("timestamps", dialect.name != "duckdb"),
+        expressions.FLOAT: ("floating-point numbers", dialect.name != "duckdb"),
+        expressions.BOOLEAN: ("booleans", not dialect.has_boolean_texts),
+        expressions.TIMESTAMP: ("timestamps", dialect.name != "duckdb"),
+        expressions.ZONED: ("timestamps", dialect.name != "duckdb"),
     }
     described, differs = differing.get(kind, ("", False))
     if differs:
@@ -145,7 +149,7 @@ def _refuse_texts(name: str, kind: str, dialect: Dialect, how: str) -> None:
         )
 
 
-def _labelled(
+def _label_query(
     columns: list[PlannedColumn], known: list[str], dialect: Dialect, source: exp.Table, kept: list[str]
 ) -> exp.Select:
     """Return the query that gives every row its labels."""
@@ -155,7 +159,7 @@ def _labelled(
         has_label = any(label is not None for label in planned.labels)
         selected.append(_named(recoders[-1].expression() if has_label else _no_text(), planned.name))
     query = exp.select(*selected, *(column(name) for name in kept), copy=False).from_(source, copy=False)
-    return _joined(query, recoders)
+    return _join_lists(query, recoders)
 
 
 _named = functools.partial(exp.alias_, quoted=True)
@@ -165,7 +169,7 @@ def _no_text() -> exp.Expression:
     return exp.cast(exp.null(), exp.DataType.build("text"))
 
 
-def _counted(
+def _count_query(
     columns: list[PlannedColumn],
     known: list[str],
     dialect: Dialect,
@@ -184,11 +188,11 @@ def _counted(
     passed = [column(name) for name in [*code_names, *kept]]
     whose = [] if person is None else [_named(column(person), _PERSON)]
     coded = exp.select(*inner, *(column(name) for name in kept), *whose, copy=False).from_(source, copy=False)
-    below = _joined(coded, recoders).subquery(_CODED, copy=False)
+    below = _join_lists(coded, recoders).subquery(_CODED, copy=False)
     if person is None:
         people = exp.Window(this=exp.Count(this=exp.Star()), partition_by=[column(name) for name in code_names])
     else:
-        below = _ranked(passed, code_names, below)
+        below = _rank_query(passed, code_names, below)
         rank = exp.Case().when(exp.not_(column(_PERSON).is_(exp.null())), column(_RANK)).else_(exp.Literal.number(0))
         people = exp.Window(this=exp.Max(this=rank), partition_by=[column(name) for name in code_names])
     sized = exp.select(*passed, _named(people, _PEOPLE), copy=False).from_(below, copy=False)
@@ -204,7 +208,7 @@ def _counted(
     )
 
 
-def _ranked(passed: list[exp.Column], code_names: list[str], below: exp.Subquery) -> exp.Subquery:
+def _rank_query(passed: list[exp.Column], code_names: list[str], below: exp.Subquery) -> exp.Subquery:
     """Rank the people of each class, those without a name last: the largest rank of the others is their number.
 
     Few engines count different values in a window.
@@ -231,7 +235,7 @@ def _label_of_code(recoder: Recoder, name: str) -> exp.Expression:
     return case if case.args.get("ifs") else _no_text()
 
 
-def _joined(query: exp.Select, recoders: list[Recoder]) -> exp.Select:
+def _join_lists(query: exp.Select, recoders: list[Recoder]) -> exp.Select:
     """Join the lists of columns that have very many texts."""
     for recoder in recoders:
         for lookup in recoder.lookups():

@@ -68,7 +68,7 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     from duckanon.cli.release_command import exit_code, visible_lines
-    from duckanon.job import account_views, budget_views
+    from duckanon.job import account_views
     from duckanon.job.errors import PolicyError
     from duckanon.job.run import connection
 
@@ -84,10 +84,10 @@ def run(options: argparse.Namespace) -> int:
             if (options.dataset is None) != (options.epsilon is None) or (options.consumer and not options.dataset):
                 raise PolicyError("--dataset and --epsilon set a budget together; neither shows all budgets.")
             if options.dataset is not None:
-                budget_views.limit(options.account, options.dataset, options.consumer, options.epsilon, options.delta)
+                account_views.limit(options.account, options.dataset, options.consumer, options.epsilon, options.delta)
             if options.accept_loss:
-                budget_views.accept_loss(options.account)
-            lines = budget_views.show(options.account)
+                account_views.accept_loss(options.account)
+            lines = account_views.show_budget(options.account)
         else:
             lines = account_views.forget(options.policy, options.person, connection, returns=not options.never_again)
         print(visible_lines("\n".join(lines)))

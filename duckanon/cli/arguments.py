@@ -117,7 +117,7 @@ def _add_output(to: Parser, is_command: bool) -> None:
     )
 
 
-def parsed(arguments: Sequence[str]) -> argparse.Namespace:
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line; raises SystemExit after a sentence where it is wrong.
 
     ``duckanon clinic.duckdb`` is ``duckanon shell --db clinic.duckdb``, as ``duckdb clinic.duckdb`` is.

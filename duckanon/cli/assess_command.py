@@ -57,7 +57,7 @@ def add_to(commands: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Run the command and return its exit code."""
     import duckanon
-    from duckanon.cli import interrupts, output
+    from duckanon.cli import output, statements
     from duckanon.job.draft import without_password
 
     con = duckanon.connect()
@@ -68,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
             opened = open_table(con, options.file, options.table)
             return assessment(con, without_password(options.file), opened, options.person)
 
-        output.writer(sys.stdout)(output.visible(interrupts.interruptible(con.interrupt, work), keep="\n"))
+        output.writer(sys.stdout)(output.visible(statements.interruptible(con.interrupt, work), keep="\n"))
     finally:
         con.close()
     return 0
@@ -120,12 +120,12 @@ def open_table(con: duckdb.DuckDBPyConnection, file: str, table: str | None = No
 def _open_server(con: duckdb.DuckDBPyConnection, source: Source) -> str:
     """Fetch a table of a PostgreSQL server as the view ``assessed``."""
     from duckanon.job.errors import JobError
-    from duckanon.job.warehouse import fetched
+    from duckanon.job.warehouse import fetch_source
 
     if source.table is None:
         raise ValueError("duckanon assess: --table must say which table of the server is meant.")
     try:
-        con.execute(f"CREATE TEMP VIEW assessed AS {fetched(con, source).query}").fetchall()
+        con.execute(f"CREATE TEMP VIEW assessed AS {fetch_source(con, source).query}").fetchall()
     except JobError as error:
         raise ValueError(f"duckanon assess: {error}") from None
     return source.table
@@ -140,7 +140,7 @@ def assessment(
     (count,) = con.execute("SELECT count(*) FROM assessed").fetchall()[0]
     lines = [f"{file}{f', table {table}' if table else ''}: {count:,} rows, {len(columns)} columns", ""]
     for role, meaning in ROLES.items():
-        lines += _listed(meaning, [column for column in columns if column.role == role])
+        lines += _list_columns(meaning, [column for column in columns if column.role == role])
     keys = [column.name for column in columns if column.role == "person key"]
     known = [column.name for column in columns if column.role == "quasi-identifier"]
     if known:
@@ -148,7 +148,7 @@ def assessment(
     return "\n".join([*lines, *(_next_steps(file, table) if is_last else []), ""])
 
 
-def _listed(meaning: str, columns: list[Column]) -> list[str]:
+def _list_columns(meaning: str, columns: list[Column]) -> list[str]:
     if not columns:
         return []
     widest = min(max(len(column.name) for column in columns), 30)

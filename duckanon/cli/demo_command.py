@@ -51,7 +51,7 @@ def run(options: argparse.Namespace) -> int:
     if options.rows < FEWEST:
         raise ValueError(f"duckanon demo: --rows must be a whole number of at least {FEWEST}; got {options.rows}.")
     _make_folder(folder)
-    return shown(folder, options.rows, output.writer(sys.stdout))
+    return run_demo(folder, options.rows, output.writer(sys.stdout))
 
 
 def _make_folder(folder: Path) -> None:
@@ -90,7 +90,7 @@ def _write_hashes(folder: Path) -> None:
     (folder / MADE).write_text(json.dumps(hashes), encoding="utf-8")
 
 
-def shown(folder: Path, people: int, write: Callable[[str], None]) -> int:
+def run_demo(folder: Path, people: int, write: Callable[[str], None]) -> int:
     """Run the whole workflow in a folder, and print each step."""
     import duckanon
     from duckanon.cli import assess_command, statements

@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _open_closed_streams()
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        code = _answered(given)
+        code = _answer(given)
     except SystemExit as stopped:  # a wrong command line
         _flush(sys.stderr)
         raise stopped from None
@@ -67,12 +67,12 @@ def _flush(stream: TextIO) -> bool:
     return True
 
 
-def _answered(given: Sequence[str]) -> int:
+def _answer(given: Sequence[str]) -> int:
     try:
         with leaving_at_once(130 if "release" in given else 1):  # where 1 says that a promise was broken
-            from duckanon.cli.arguments import parsed
+            from duckanon.cli.arguments import parse
 
-            options = parsed(given)
+            options = parse(given)
             from duckanon.cli.statements import failure, sentence
         if hasattr(options, "runner"):  # a command with a module and exit codes of its own
             return int(options.runner(options))
@@ -108,7 +108,7 @@ def _run(options: argparse.Namespace) -> int:
             from duckanon._bridge import macros
             from duckanon.cli import printing_commands
 
-        write(macros.script() if options.command == "sql" else printing_commands.printed(options))
+        write(macros.script() if options.command == "sql" else printing_commands.print_command(options))
         return 0
     if options.command is None and options.sql is None:
         from duckanon.cli.arguments import parser
@@ -117,7 +117,7 @@ def _run(options: argparse.Namespace) -> int:
         return 0
     with leaving_at_once():
         import duckanon
-        from duckanon.cli import arguments, interrupts, statements
+        from duckanon.cli import arguments, statements
 
     if options.command == "run":
         script = sys.stdin.read() if options.file == "-" else statements.script(options.file)
@@ -142,7 +142,7 @@ def _run(options: argparse.Namespace) -> int:
         for statement in statements.split(script):
             if getattr(options, "echo", False):
                 write(f"\n{statement.strip()};\n")
-            write(interrupts.interruptible(con.interrupt, partial(statements.run, con, statement, style)))
+            write(statements.interruptible(con.interrupt, partial(statements.run, con, statement, style)))
     finally:
         con.close()
     return 0

@@ -44,7 +44,7 @@ class Style:
     formulas: bool = True  # whether texts that a spreadsheet would compute are written to CSV as they are
 
 
-def printed(relation: duckdb.DuckDBPyRelation, style: Style) -> str:
+def format_result(relation: duckdb.DuckDBPyRelation, style: Style) -> str:
     """Return a result as text in one of the formats."""
     if style.output_format == "table":
         return _as_table(relation, style.max_rows)
@@ -60,10 +60,10 @@ def visible(text: str, keep: str = "") -> str:
         >>> print(visible("red: \x1b[31m"))
         red: \e[31m
     """
-    return _HIDDEN.sub(lambda found: found[0] if found[0] in keep else _escaped(found[0]), text)
+    return _HIDDEN.sub(lambda found: found[0] if found[0] in keep else _escape(found[0]), text)
 
 
-def _escaped(letter: str) -> str:
+def _escape(letter: str) -> str:
     if letter in _ESCAPES:
         return f"\\{_ESCAPES[letter]}"
     return f"\\x{ord(letter):02x}" if letter < "\x80" else f"\\u{ord(letter):04x}"
@@ -104,9 +104,9 @@ def _as_csv(relation: duckdb.DuckDBPyRelation, formulas: bool) -> str:
     header, rows = relation.columns, _texts(relation)
     if not formulas:
         is_text = [not _is_number(str(kind)) for kind in relation.types]
-        header = [_defused(name) for name in header]
+        header = [_defuse(name) for name in header]
         rows = [
-            tuple(_defused(cell) if text and cell else cell for cell, text in zip(row, is_text, strict=True))
+            tuple(_defuse(cell) if text and cell else cell for cell, text in zip(row, is_text, strict=True))
             for row in rows
         ]
     lines = _Lines()
@@ -123,13 +123,13 @@ class _Lines(list[str]):
         self.append(line.removesuffix("\r\n"))
 
 
-def _defused(text: str) -> str:
+def _defuse(text: str) -> str:
     """Put an apostrophe before what a spreadsheet would compute; a plain number is no formula."""
     return text if re.fullmatch(_NUMBER, text) else _FORMULA.sub(r"\1'", text)
 
 
 def _as_json(relation: duckdb.DuckDBPyRelation) -> str:
-    names = [_json_text(json.dumps(name, ensure_ascii=False)) for name in _told_apart(relation.columns)]
+    names = [_json_text(json.dumps(name, ensure_ascii=False)) for name in _number_names(relation.columns)]
     records = (
         "{" + ", ".join(f"{name}: {_json_text(value or 'null')}" for name, value in zip(names, row, strict=True)) + "}"
         for row in relation.project("CAST(to_json(COLUMNS(*)) AS VARCHAR)").fetchall()
@@ -149,7 +149,7 @@ def _json_token(found: re.Match[str]) -> str:
     return '"NaN"' if found[2] else f'"{found[1]}Infinity"'
 
 
-def _told_apart(names: Sequence[str]) -> list[str]:
+def _number_names(names: Sequence[str]) -> list[str]:
     """Give names that came before a number, as DuckDB does where it makes a table of them: a, a_1."""
     apart: list[str] = []
     for name in names:

@@ -141,7 +141,7 @@ def _run_verify(options: argparse.Namespace) -> int:
 
     def work() -> int:
         files = [Path(path) for path in options.files]
-        record, keys = read(options.record or f"{files[0]}.record.json"), signing.trusted(options.key)
+        record, keys = read(options.record or f"{files[0]}.record.json"), signing.read_public_keys(options.key)
         if (
             not options.record
             and (report := record["report"])
@@ -189,7 +189,7 @@ def _run_evidence(options: argparse.Namespace) -> int:
     from duckanon.job.run import connection
 
     def work() -> int:
-        keys = signing.trusted(options.key)
+        keys = signing.read_public_keys(options.key)
         con = connection()
         try:
             names = evidence(con, options.policy, options.target, keys, is_for_recipients=options.for_recipients)

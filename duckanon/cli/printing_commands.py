@@ -48,7 +48,7 @@ def add_extension(commands: Any) -> None:
     )
 
 
-def printed(options: argparse.Namespace) -> str:
+def print_command(options: argparse.Namespace) -> str:
     """Return what ``duckanon extension`` or ``duckanon render`` prints."""
     return _extension(options) if options.command == "extension" else _render(options)
 

@@ -79,10 +79,10 @@ def add_to(commands: Any) -> None:
 
 def _amount(text: str) -> str:
     """Refuse what is no amount of memory."""
-    from duckanon._core.common.memory import bytes_of
+    from duckanon._core.common.resources import read_memory
 
     try:
-        bytes_of(text)
+        read_memory(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"must be an amount of memory such as 800MB or 2GB; got {text}") from None
     return text
@@ -98,25 +98,26 @@ def run(options: argparse.Namespace) -> int:
 
     signal.signal(signal.SIGTERM, terminate)
     try:
-        return _released(options)
+        return _release(options)
     except KeyboardInterrupt:
         what = "terminated" if terminations else "interrupted"
         complain(f"duckanon release: {what}; a file at the target, if any, passed all checks.")
         return TERMINATED if terminations else INTERRUPTED
 
 
-def _released(options: argparse.Namespace) -> int:
-    from duckanon.cli.interrupts import interruptible
+def _release(options: argparse.Namespace) -> int:
+    from duckanon.cli.statements import interruptible
     from duckanon.job import errors
     from duckanon.job.policy_file import changes_of
-    from duckanon.job.run import connection, printer, released
+    from duckanon.job.run import Request, connection, printer, run_release
 
     policy = options.named_policy or options.policy
     if policy is None or (options.named_policy and options.policy):
         complain("duckanon release: name one policy; duckanon policy init drafts one.")
         return errors.PolicyError.exit_code
     names = ("source", "table", "query", "target", "report", "plan", "memory", "no_formulas")
-    given = changes_of(**{name: getattr(options, name) for name in names})
+    changes = changes_of(**{name: getattr(options, name) for name in names})
+    request = Request(policy, changes, options.previous, options.dry_run, sign=options.sign)
     say = printer(options.progress or sys.stderr.isatty())
     records: list[Record] = []
 
@@ -132,10 +133,8 @@ def _released(options: argparse.Namespace) -> int:
             cancel_all()
             interrupt_all()
 
-        given_too = {"previous": options.previous, "dry_run": options.dry_run, "sign": options.sign}
-        job = partial(released, con, policy, given, say=say, **given_too)
         try:
-            records.append(interruptible(interrupt, job))
+            records.append(interruptible(interrupt, partial(run_release, con, request, say)))
         finally:
             con.close()
         return 0
@@ -186,10 +185,10 @@ def summary(record: Record) -> str:
         if memory and memory["by_parts"]:
             parts = f"{memory['parts']} partition{'s' * (memory['parts'] != 1)}"
             lines.append(f"  processed in {parts}, within {memory['given']}\n")
-        for name, value, meaning in quantities.parameters_apart(table):
+        for name, value, meaning in quantities.list_ambiguous_parameters(table):
             lines.append(f"  {table['method']['name']} with {name} = {value}: {meaning}\n")
         gone, rows = table["suppressed"], max(table["rows"], 1)
-        if quantities.unit_of(table) == "people" and round(gone["rows"] / rows - gone["fraction"], 4):
+        if quantities.choose_unit(table) == "people" and round(gone["rows"] / rows - gone["fraction"], 4):
             share = f"{gone['rows']} of {rows} rows ({gone['rows'] / rows:.4%})"
             lines.append(f"  suppressed: {share}; what is promised is a share of the people\n")
         lines += [

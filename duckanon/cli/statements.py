@@ -1,15 +1,23 @@
-"""SQL on the command line: scripts run statement by statement, errors as one sentence, and what is in a database."""
+"""SQL on the command line: scripts run statement by statement, errors as one sentence, and what is in a database.
+
+Ctrl-C: ends what a statement is busy with, and nothing else.
+
+Python's signals reach its main thread only, and not while that waits inside DuckDB. So statements run on another
+thread, and the main one waits for them in Python.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import duckdb
 
 from duckanon._bridge import errors, sql
-from duckanon.cli.output import Style, printed, visible
+from duckanon.cli.output import Style, format_result, visible
 
 _OBJECTS = """
     FROM (SELECT database_name, schema_name, table_name AS name, sql, 1 AS place FROM duckdb_tables() WHERE NOT internal
@@ -64,7 +72,7 @@ def run(con: duckdb.DuckDBPyConnection, statement: str, style: Style = Style()) 
             relation.columns not in (["Count"], ["Success"])
             or con.extract_statements(statement)[-1].type == duckdb.StatementType.SELECT
         )
-        return printed(relation, style) if has_result else ""
+        return format_result(relation, style) if has_result else ""
     except duckdb.Error as error:
         message = BaseException.__str__(error)
         told = errors.with_columns(errors.plain(message, statement), statement, con)
@@ -95,7 +103,7 @@ def failure(command: str, error: BaseException) -> str:
     What DuckDB quotes of the rows is left out, and of what a library raises only the kind is told.
     """
     if isinstance(error, duckdb.Error):
-        return visible(f"{command}: {sql.why(error)}.")
+        return visible(f"{command}: {sql.reason(error)}.")
     is_ours = type(error).__module__.startswith("duckanon") or str(error).startswith(("duckanon", "anon."))
     if is_ours or isinstance(error, OSError):
         return sentence(error)
@@ -120,8 +128,8 @@ def object_names(con: duckdb.DuckDBPyConnection, pattern: str | None = None) -> 
                                                        = (current_database(), current_schema()) THEN written
                         WHEN database_name = current_database() THEN written_schema || '.' || written
                         ELSE written_database || '.' || written_schema || '.' || written END
-            FROM (SELECT *, {_quoted("name")} AS written, {_quoted("schema_name")} AS written_schema,
-                         {_quoted("database_name")} AS written_database
+            FROM (SELECT *, {_quote("name")} AS written, {_quote("schema_name")} AS written_schema,
+                         {_quote("database_name")} AS written_database
                   {_OBJECTS} AND place < 3)
             ORDER BY database_name <> 'temp' ASC NULLS LAST, database_name <> current_database() ASC NULLS LAST,
                      database_name ASC NULLS LAST, schema_name ASC NULLS LAST, name ASC NULLS LAST""",
@@ -143,7 +151,7 @@ def object_definitions(con: duckdb.DuckDBPyConnection, pattern: str | None = Non
     return statements
 
 
-def _quoted(column: str) -> str:
+def _quote(column: str) -> str:
     """Write a name in double quotes where it is not a plain one."""
     return f"""CASE WHEN regexp_full_match({column}, '[a-z_][a-z0-9_]*', 'i') THEN {column}
                     ELSE '"' || replace({column}, '"', '""') || '"' END"""
@@ -152,3 +160,42 @@ def _quoted(column: str) -> str:
 def _object_texts(con: duckdb.DuckDBPyConnection, query: str, pattern: str | None) -> list[str]:
     # on the connection itself: a cursor would see neither its temporary tables nor the schema that it uses
     return [text for (text,) in con.execute(query, {"pattern": pattern}).fetchall()]
+
+
+_LOOK_EVERY = 0.1  # seconds
+
+_Result = TypeVar("_Result")
+
+
+def interruptible(interrupt: Callable[[], None], function: Callable[[], _Result]) -> _Result:
+    """Call a function that runs statements; where Ctrl-C is pressed, `interrupt` them and raise KeyboardInterrupt.
+
+    The statement has ended then, and its connection can be used again.
+    """
+    was_interrupted = False
+    is_done = threading.Event()
+    results: list[_Result] = []
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            results.append(function())
+        except BaseException as error:  # to be raised where it is waited for
+            failures.append(error)
+        is_done.set()
+
+    thread = threading.Thread(target=work, name="duckanon-statement")  # concurrent.futures imports logging
+    thread.start()
+    while not is_done.is_set():
+        try:
+            if was_interrupted:
+                interrupt()  # again and again: it is lost on a statement that has not begun yet
+            is_done.wait(_LOOK_EVERY)
+        except KeyboardInterrupt:
+            was_interrupted = True
+    thread.join()
+    if was_interrupted:
+        raise KeyboardInterrupt
+    if failures:
+        raise failures[0]
+    return results[0]

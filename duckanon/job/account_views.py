@@ -1,29 +1,33 @@
-"""An account as its owner sees it: its releases, what they leave together, what it lost, a person that is forgotten."""
+"""An account as its owner sees it: its releases, what they leave together, what it lost, a person that is forgotten.
+
+The budgets of an account as its owner sets and sees them.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from decimal import Decimal
 from pathlib import Path
 
 import duckdb
 
 from duckanon._bridge import sql
-from duckanon._core.account.entries import Listed
+from duckanon._core.account.budget import count_lost_answers, list_budgets, make_amount, set_limit, update_answers
+from duckanon._core.account.entries import TableRelease
 from duckanon._core.account.releases import Releases
 from duckanon._core.account.storage import Account, is_missing
-from duckanon._core.common.amounts import counted
+from duckanon._core.common.arrays import spell_count
 from duckanon.job import keys, policy_file, sources
-from duckanon.job.account import problems
-from duckanon.job.account_witnesses import lacking, refuse_lacking
-from duckanon.job.cohorts import erased_people
+from duckanon.job.account import lacking, problems, refuse_lacking
+from duckanon.job.cohorts import find_erased_people
 from duckanon.job.errors import FileProblem, PolicyError
 from duckanon.job.places import places
 from duckanon.job.policy_file import PolicyFile
 
 
 @contextmanager
-def _opened(policy: str, *, is_shown: bool = False) -> Iterator[tuple[PolicyFile, Account, Releases]]:
+def _open_account(policy: str, *, is_shown: bool = False) -> Iterator[tuple[PolicyFile, Account, Releases]]:
     file, path, key = _account_of(policy)
     with problems():
         if is_missing(path):
@@ -45,15 +49,15 @@ def _account_of(policy: str) -> tuple[PolicyFile, Path, str]:
 
 def show(policy: str) -> list[str]:
     """Return a line about each table that was released, and about each adoption."""
-    with _opened(policy, is_shown=True) as (file, account, releases):
+    with _open_account(policy, is_shown=True) as (file, account, releases):
         lines = [
-            f"{one.release}  {one.made}  {one.policy_path}  {one.name}: {counted(one.people, 'person', 'people')} in "
-            f"{counted(one.classes, 'class', 'classes')}"
-            for one in releases.listed()
+            f"{one.release}  {one.moment}  {one.policy_path}  {one.name}: "
+            f"{spell_count(one.people, 'person', 'people')} in {spell_count(one.classes, 'class', 'classes')}"
+            for one in releases.list_tables()
         ] or ["no releases yet"]
         lines += [
-            f"{made}  adopted, although the account {words}; lost: {counted(lost, 'release', 'releases')}"
-            for made, lost, words in releases.adoptions()
+            f"{made}  adopted, although the account {words}; lost: {spell_count(lost, 'release', 'releases')}"
+            for made, lost, words in releases.list_adoptions()
         ]
         return lines + [f"the account {one.words}" for one in lacking(file, places(file), releases, account.identity)]
 
@@ -72,10 +76,10 @@ def adopt(policy: str, *, accepts_loss: bool) -> list[str]:
         found = lacking(file, places(file), releases, account.identity if account else None)
         if not found:
             return ["nothing was changed: no release is known that the account lacks"]
-        listed = releases.listed() if releases else []
-        words, lost = ", and ".join(one.words for one in found), max(one.lost(listed) for one in found)
+        listed = releases.list_tables() if releases else []
+        words, lost = ", and ".join(one.words for one in found), max(one.count_lost(listed) for one in found)
         missed = (
-            f"joint promises will not count {counted(lost, 'release', 'releases')}"
+            f"joint promises will not count {spell_count(lost, 'release', 'releases')}"
             if lost
             else "none of its releases is known to be lost"
         )
@@ -87,12 +91,12 @@ def adopt(policy: str, *, accepts_loss: bool) -> list[str]:
         if releases is None:
             releases = Releases(stack.enter_context(Account(path, key, create=True)))
         releases.adopt([one.key for one in found], lost, words)
-    return [f"adopted: {missed}; the account says so from now on"]
+    return [f"adopted: {missed}; {'the account says so from now on' if lost else 'its counter was written anew'}"]
 
 
 def check(policy: str) -> tuple[list[str], bool]:
     """Count all releases again; return a line about each, and whether they keep the joint promises of the policy."""
-    with _opened(policy) as (file, account, releases):
+    with _open_account(policy) as (file, account, releases):
         if account.query("PRAGMA integrity_check") != [("ok",)]:
             raise FileProblem(f"{account.path}: the file of the account is damaged; restore it from a backup.")
         tables = file.policy.tables.values()
@@ -103,13 +107,13 @@ def check(policy: str) -> tuple[list[str], bool]:
         names: list[str] = []
         is_kept = True
         for one, counts in releases.joint():
-            assert isinstance(one, Listed)
+            assert isinstance(one, TableRelease)
             is_same = one.release == len(lines)  # tables of a release count together: the line of the last one is true
             names = [*(names if is_same else ()), one.name]
             lines = lines[:-1] if is_same else lines
             line, is_kept = f"{one.release}  {', '.join(names)}: joint_k = {counts.k}", (counts.k or 0) >= asked_k
             for column in sorted(counts.left):
-                left, distance = counts.values_left(column), counts.distance(column)
+                left, distance = counts.count_values_left(column), counts.distance(column)
                 line += f", joint_l of {column} = {left}"
                 is_kept &= (left or 0) >= asked_l
                 if asked_t is not None:
@@ -128,7 +132,7 @@ def forget(policy: str, person: str, connect: Callable[[], sql.Connection], *, r
         connect: Opens a connection with the functions.
         returns: Whether a policy whose last release has the person may release them again.
     """
-    with _opened(policy) as (file, account, releases):
+    with _open_account(policy) as (file, account, releases):
         names = {person}
         key = keys.read(file)
         con = connect()
@@ -139,7 +143,7 @@ def forget(policy: str, person: str, connect: Callable[[], sql.Connection], *, r
             _refuse_in_source(con, file, person)
         finally:
             con.close()
-        is_found = [releases.forget(account.keyed("person", name), returns=returns) for name in sorted(names)]
+        is_found = [releases.forget(account.hash_value("person", name), returns=returns) for name in sorted(names)]
     if not any(is_found):
         raise FileProblem(f"{account.path}: the account knows no such person.")
     return ["forgotten: nobody can tell any more which entries were this person's"]
@@ -147,7 +151,7 @@ def forget(policy: str, person: str, connect: Callable[[], sql.Connection], *, r
 
 def _refuse_in_source(con: sql.Connection, file: PolicyFile, person: str) -> None:
     """Refuse a person whom the next release would count as somebody new: one of the table, and not to be erased."""
-    if person in erased_people(con, file):
+    if person in find_erased_people(con, file):
         return
     con.execute(f"SET file_search_path = {sql.literal(str(file.path.parent.resolve()))}").fetchall()
     for name, table in file.policy.tables.items():
@@ -155,7 +159,7 @@ def _refuse_in_source(con: sql.Connection, file: PolicyFile, person: str) -> Non
             continue
         try:
             query = sources.open_source(con, table.source, sources.files_of(file, table.source)).query
-            is_there = f"SELECT count(*) FROM ({query}) WHERE {sql.name(table.person)}::VARCHAR = $person"
+            is_there = f"SELECT count(*) FROM ({query}) WHERE {sql.quote(table.person)}::VARCHAR = $person"
             (count,) = con.execute(is_there, {"person": person}).fetchall()[0]
             con.execute("USE memory.main").fetchall()
         except duckdb.Error as error:
@@ -165,3 +169,36 @@ def _refuse_in_source(con: sql.Connection, file: PolicyFile, person: str) -> Non
                 f"{file.path}: the person is still in the source of {name}, and the next release would count them as "
                 "somebody new; take them out of the source first, or list them in cohorts.erase."
             )
+
+
+def limit(path: str, dataset: str, consumer: str | None, epsilon: float, delta: float) -> None:
+    """Set the budget of a data set, or of one of its consumers; the account is made where there is none."""
+    with problems():
+        wanted = make_amount(epsilon, delta)
+        with Account(path, None, create=True) as account:
+            set_limit(account, dataset, consumer, wanted)
+
+
+def show_budget(path: str) -> list[str]:
+    """Return a line about each budget of an account."""
+    with problems(), Account(path, None) as account:
+        found = [
+            f"{one.dataset}{'' if one.consumer is None else f', consumer {one.consumer}'}: epsilon "
+            f"{_plain(one.spent.epsilon)} of {_plain(one.limit.epsilon)} and delta {_plain(one.spent.delta)} of "
+            f"{_plain(one.limit.delta)} spent in {one.answers} answers"
+            for one in list_budgets(account)
+        ] or ["no budgets yet"]
+        if lost := count_lost_answers(account):
+            found.append(f"{lost} more answers are known by its counter: nothing is spent until --accept-loss")
+        return found
+
+
+def accept_loss(path: str) -> None:
+    """Go on with an account that has lost answers: what they spent is spent again."""
+    with problems(), Account(path, None) as account:
+        update_answers(account)
+
+
+def _plain(number: Decimal) -> str:
+    """Write a number without zeros at its end."""
+    return f"{number.normalize():f}" if number else "0"

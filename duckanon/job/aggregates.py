@@ -1,4 +1,7 @@
-"""Aggregate tables in the job: counts and sums with margins, audited on the written file as a reader sees it."""
+"""Aggregate tables in the job: counts and sums with margins, audited on the written file as a reader sees it.
+
+Hierarchies of a released table in its record, by places of labels: a reader restores them from the file.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,64 @@ from typing import Any
 import duckdb
 
 from duckanon._bridge import sql
-from duckanon._core.common.made_labels import TOTAL
+from duckanon._core.common.labels import TOTAL
 from duckanon._core.common.release_record import CellsEntry, MarginEntry, SuppressedEntry, TableEntry
-from duckanon.job import aggregate_trees, methods, readback
-from duckanon.job.aggregate_trees import Trees
+from duckanon.job import methods, readback
 from duckanon.job.errors import FileProblem
 from duckanon.job.keys import Secret
 from duckanon.job.policy import Table, source_format
 from duckanon.job.promises import Promise, Tables
+
+Trees = Mapping[str, list[str]]
+"""Names of tables with hierarchies, by column."""
+
+_ALL = -1
+"""The place of a label that the file does not have: that of the group of all values, which is the total."""
+
+
+def encode_hierarchies(con: sql.Connection, rows: str, trees: Trees) -> dict[str, list[str]]:
+    """Return, for each column and hierarchy, the place of each value among the file's labels, then its groups' places.
+
+    They say what belongs together, and no label: a record holds no value of the data.
+    """
+    found: dict[str, list[str]] = {}
+    for column, tables in trees.items():
+        places = {label: place for place, label in enumerate(_labels(con, rows, column))}
+        for table in tables:
+            lines = [
+                [places[labels[0]], *(places.get(label, _ALL) for label in labels[1:])]
+                for (labels,) in con.execute(
+                    f"SELECT labels FROM anon._hierarchy('hierarchies', '', {sql.literal(table)})"
+                ).fetchall()
+                if labels[0] in places
+            ]
+            found.setdefault(column, []).append("; ".join(" ".join(map(str, line)) for line in sorted(lines)))
+    return found
+
+
+def restore_hierarchies(con: sql.Connection, rows: str, entry: CellsEntry) -> Trees:
+    """Write the hierarchies of a record as tables, with the labels of the file, and return their names."""
+    found: dict[str, list[str]] = {}
+    for column, texts in entry.get("hierarchies", {}).items():
+        labels = [*_labels(con, rows, column), None]  # the last one, whose place is -1, is of no other group
+        for number, text in enumerate(filter(None, texts), 1):
+            try:
+                lines = [[labels[int(place)] for place in line.split()] for line in text.split(";")]
+            except (ValueError, IndexError):
+                raise FileProblem(f"the record's hierarchies of {column} are not those of the file.") from None
+            name = f"{rows}_{len(found)}_{number}"
+            values = ", ".join(f"({', '.join(map(sql.literal, line))})" for line in lines)
+            con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS FROM (VALUES {values})").fetchall()
+            found.setdefault(column, []).append(name)
+    return found
+
+
+def _labels(con: sql.Connection, rows: str, column: str) -> list[str | None]:
+    """Return the labels of a column of the file, in an order that depends on no setting."""
+    quoted = sql.quote(column)
+    found = con.execute(f"SELECT DISTINCT {quoted}::VARCHAR FROM {rows}").fetchall()
+    return sorted((label for (label,) in found), key=lambda label: (label is None, label or ""))
+
 
 _TOTAL = sql.literal(TOTAL)
 ADDED = ("people", "value", "max_deviation", "published", "interval_checked")
@@ -48,7 +101,7 @@ def check_roles(table: Table) -> Iterator[Fault]:
                 f"columns.{name}: an aggregate table shows no rows; the role must be quasi_identifier, person, "
                 "identifier or drop, and that of the measure sensitive or numeric.",
             )
-    if measure is not None and measure not in table.named("sensitive", "numeric"):
+    if measure is not None and measure not in table.with_roles("sensitive", "numeric"):
         yield (("method", "measure"), f"method.measure: {measure} must have the role sensitive or numeric.")
     if any(name.lower() in ADDED for name in table.protected):
         yield (("columns",), f"columns must not be called {', '.join(ADDED)}, as the release's own; rename them.")
@@ -70,7 +123,7 @@ def call(table: Table, tables: Tables, previous: str | None, key: Secret | None)
         given["hierarchies"] = tables.trees
     if key and is_keyed(table):
         given["key"] = key.reveal()
-    by_name = [f"{sql.name(name)} := {sql.literal(value)}" for name, value in given.items() if value is not None]
+    by_name = [f"{sql.quote(name)} := {sql.literal(value)}" for name, value in given.items() if value is not None]
     arguments = [sql.literal(tables.original), sql.literal(by), *by_name]
     return f"FROM anon.protect_table({', '.join(arguments)}) ORDER BY ALL ASC NULLS LAST"
 
@@ -85,13 +138,15 @@ def load_previous(con: sql.Connection, path: Path, target: Path | None, name: st
     try:
         if kind == "duckdb":
             con.execute(f"ATTACH {place} AS {_CATALOG} (READ_ONLY)").fetchall()
-            (found,) = sql.one(con, f"SELECT min(table_name) FROM duckdb_tables() WHERE database_name = '{_CATALOG}'")
-            rows = f"{_CATALOG}.main.{sql.name(str(found))}"
+            (found,) = sql.fetch_row(
+                con, f"SELECT min(table_name) FROM duckdb_tables() WHERE database_name = '{_CATALOG}'"
+            )
+            rows = f"{_CATALOG}.main.{sql.quote(str(found))}"
         else:
-            rows = f"({readback.released_csv(path)})" if kind == "csv" else f"read_parquet({place})"
+            rows = f"({readback.read_csv_release(path)})" if kind == "csv" else f"read_parquet({place})"
         con.execute(f"CREATE TABLE {name} AS FROM {rows}").fetchall()
     except duckdb.Error as error:
-        raise FileProblem(f"{path}: the previous release cannot be read ({sql.why(error)}).") from None
+        raise FileProblem(f"{path}: the previous release cannot be read ({sql.reason(error)}).") from None
     finally:
         con.execute(f"DETACH DATABASE IF EXISTS {_CATALOG}").fetchall()
     return name
@@ -101,11 +156,11 @@ def overlaps(con: sql.Connection, table: Table, original: str) -> bool:
     """Tell whether somebody contributes to several inner cells: a margin has fewer people than its parts together."""
     if not table.person:
         return False
-    person, measure = sql.name(table.person), getattr(table.method, "measure", None)
-    contributes = f"{person} IS NOT NULL" + (f" AND {sql.name(measure)} IS NOT NULL" if measure else "")
-    cells = f"count(DISTINCT row({sql.names(table.protected)}))"
+    person, measure = sql.quote(table.person), getattr(table.method, "measure", None)
+    contributes = f"{person} IS NOT NULL" + (f" AND {sql.quote(measure)} IS NOT NULL" if measure else "")
+    cells = f"count(DISTINCT row({sql.quote_all(table.protected)}))"
     return bool(
-        sql.one(
+        sql.fetch_row(
             con,
             f"SELECT count(*) > 0 FROM (SELECT {cells} AS n FROM {original} WHERE {contributes} "
             f"GROUP BY {person} HAVING n > 1)",
@@ -131,7 +186,7 @@ def audit(
         "overlapping": given["overlapping"] or None,
         **(original or {}),
     }
-    by_name = [f"{sql.name(name)} := {sql.literal(item)}" for name, item in options.items() if item is not None]
+    by_name = [f"{sql.quote(name)} := {sql.literal(item)}" for name, item in options.items() if item is not None]
     return f"anon.audit_table({', '.join([sql.literal(rows), sql.literal(given['by']), *by_name])})"
 
 
@@ -148,26 +203,26 @@ def open_cells(
     """
     of_sums = bool(given.get("measure"))
     audited = audit(rows, given, trees, original=original if of_sums else None)
-    con.execute(f"CREATE OR REPLACE TEMP TABLE {_audited(rows)} AS FROM {audited}").fetchall()
+    con.execute(f"CREATE OR REPLACE TEMP TABLE {_audit_table(rows)} AS FROM {audited}").fetchall()
     counted = "fault <> 'narrow'" if of_sums and original is None else "fault IS NOT NULL"
-    found = int(sql.one(con, f"SELECT count(*) FROM {_audited(rows)} WHERE {counted}")[0])
-    if of_sums and sql.one(con, f"SELECT count(people) FROM {rows}")[0]:
-        found += int(sql.one(con, f"SELECT count(fault) FROM {audit(rows, given, trees, 'people')}")[0])
+    found = int(sql.fetch_row(con, f"SELECT count(*) FROM {_audit_table(rows)} WHERE {counted}")[0])
+    if of_sums and sql.fetch_row(con, f"SELECT count(people) FROM {rows}")[0]:
+        found += int(sql.fetch_row(con, f"SELECT count(fault) FROM {audit(rows, given, trees, 'people')}")[0])
     return found
 
 
-def _audited(rows: str) -> str:
+def _audit_table(rows: str) -> str:
     """Return the name of the table with the audit of the released values."""
     return f"{rows}_audited"
 
 
 def smallest(con: sql.Connection, rows: str) -> int | None:
     """Return the number of people of the smallest cell that is shown; None where no number of people is."""
-    found: int | None = sql.one(con, f"SELECT min(people::BIGINT) FROM {rows}")[0]
+    found: int | None = sql.fetch_row(con, f"SELECT min(people::BIGINT) FROM {rows}")[0]
     return found
 
 
-def hidden_value(con: sql.Connection, rows: str, given: Mapping[str, Any], trees: Trees | None) -> float:
+def measure_hidden_value(con: sql.Connection, rows: str, given: Mapping[str, Any], trees: Trees | None) -> float:
     """Return the largest share of the value of a table's inner cells that is hidden, as a reader of the file counts it.
 
     Where that cannot be counted, since sums are negative or people are in several cells, it is the share of the cells.
@@ -175,7 +230,7 @@ def hidden_value(con: sql.Connection, rows: str, given: Mapping[str, Any], trees
     columns = _columns(given)
     shares: list[float] = []
     for names in [given["by"], *(given.get("linked") or [])]:
-        total, count, hidden, shown, least = sql.one(
+        total, count, hidden, shown, least = sql.fetch_row(
             con,
             f"SELECT max(value::DOUBLE) FILTER ({_is_margin(columns, [], {})}), count(*) FILTER (is_inner), "
             f"count(*) FILTER (is_inner AND value IS NULL), coalesce(sum(value::DOUBLE) FILTER (is_inner), 0), "
@@ -187,7 +242,9 @@ def hidden_value(con: sql.Connection, rows: str, given: Mapping[str, Any], trees
     return max(shares)
 
 
-def promised(con: sql.Connection, table: Table, tables: Tables, given: Mapping[str, Any]) -> Iterator[Promise]:
+def count_cell_promises(
+    con: sql.Connection, table: Table, tables: Tables, given: Mapping[str, Any]
+) -> Iterator[Promise]:
     """Count what the policy promises of an aggregate table, all of it on what a reader sees."""
     helpful = "a smaller k, fewer or coarser columns, or hierarchies without levels that nobody needs"
     count = smallest(con, tables.counted)
@@ -203,23 +260,27 @@ def promised(con: sql.Connection, table: Table, tables: Tables, given: Mapping[s
             else "No hidden cell can be computed from the whole table, nor be known too closely."
         )
         yield Promise("open_cells", 0, found, found == 0, words, helpful)
-    share, limit = hidden_value(con, tables.counted, given, tables.trees), given["max_suppressed_fraction"]
+    share, limit = measure_hidden_value(con, tables.counted, given, tables.trees), given["max_suppressed_fraction"]
     words = f"{share:.4%} of the value of the inner cells is hidden (limit {limit:.4%})."
     yield Promise("max_suppressed_fraction", limit, share, share <= limit, words, helpful)
 
 
-def counted_again(con: sql.Connection, rows: str, promise: str, entry: TableEntry) -> float | None:
+def recount_promise(con: sql.Connection, rows: str, promise: str, entry: TableEntry) -> float | None:
     """Count a promise from the file and the hierarchies that the record has of its labels."""
     if promise == "k":
         return smallest(con, rows)
-    given, trees = entry["method"]["parameters"], aggregate_trees.restored(con, rows, entry["cells"])
-    return open_cells(con, rows, given, trees) if promise == "open_cells" else hidden_value(con, rows, given, trees)
+    given, trees = entry["method"]["parameters"], restore_hierarchies(con, rows, entry["cells"])
+    return (
+        open_cells(con, rows, given, trees)
+        if promise == "open_cells"
+        else measure_hidden_value(con, rows, given, trees)
+    )
 
 
-def miscounted(con: sql.Connection, rows: str, recorded: TableEntry) -> list[str]:
+def find_miscounts(con: sql.Connection, rows: str, recorded: TableEntry) -> list[str]:
     """Return what the record says otherwise of the cells than the file; of sums only the original tells intervals."""
     given, cells = recorded["method"]["parameters"], recorded["cells"]
-    trees = {name: list(tables) for name, tables in aggregate_trees.restored(con, rows, cells).items()}
+    trees = {name: list(tables) for name, tables in restore_hierarchies(con, rows, cells).items()}
     counted = entry(con, Tables(rows, rows, rows, None, trees), given)
     is_promised = "k" in (promise["name"] for promise in recorded["promises"])
     if not is_promised and smallest(con, rows) is not None:
@@ -238,33 +299,35 @@ def _alike(one: Any, other: Any) -> bool:
     return bool(one == other or (isinstance(one, float) and isinstance(other, float) and abs(one - other) < _ROUNDING))
 
 
-def left_out(con: sql.Connection, tables: Tables, given: Mapping[str, Any]) -> SuppressedEntry:
+def suppression_entry(con: sql.Connection, tables: Tables, given: Mapping[str, Any]) -> SuppressedEntry:
     """Return the share of the value that is hidden: no row is left out of a sum."""
-    share = hidden_value(con, tables.counted, given, tables.trees)
+    share = measure_hidden_value(con, tables.counted, given, tables.trees)
     return {"rows": 0, "people": None, "fraction": share, "limit": given["max_suppressed_fraction"]}
 
 
 def entry(con: sql.Connection, tables: Tables, given: Mapping[str, Any]) -> CellsEntry:
     """Return what the record tells of the cells, all of it computed from the written file, whose cells were counted."""
     columns, rows = _columns(given), tables.counted
-    is_value = ", ".join(f"{sql.name(name)} IS DISTINCT FROM {_TOTAL}" for name in columns)
+    is_value = ", ".join(f"{sql.quote(name)} IS DISTINCT FROM {_TOTAL}" for name in columns)
     margins: list[MarginEntry] = []
     for *used, cells, hidden in con.execute(
         f"SELECT {is_value}, count(*), count(*) - count(value) FROM {rows} GROUP BY {is_value} ORDER BY ALL"
     ).fetchall():
         names = [name for name, is_used in zip(columns, used, strict=True) if is_used]
-        share = hidden_value(con, rows, {**given, "by": names, "linked": None, "columns": columns}, tables.trees)
+        share = measure_hidden_value(
+            con, rows, {**given, "by": names, "linked": None, "columns": columns}, tables.trees
+        )
         margins.append({"columns": names, "cells": cells, "hidden": hidden, "hidden_value": share})
     faults: dict[str, int] = {}
     narrowest = median = None
     if given.get("method") != "cell_key":
-        audited = _audited(rows)
+        audited = _audit_table(rows)
         found = con.execute(f"SELECT fault, count(*) FROM {audited} WHERE fault IS NOT NULL GROUP BY ALL").fetchall()
         faults = dict(found)
-        narrowest, median = sql.one(
+        narrowest, median = sql.fetch_row(
             con, f'SELECT min("upper" - "lower"), median("upper" - "lower") FROM {audited} WHERE isfinite("upper")'
         )
-    deviation = sql.one(con, f"SELECT max(max_deviation::BIGINT) FROM {rows}")[0]
+    deviation = sql.fetch_row(con, f"SELECT max(max_deviation::BIGINT) FROM {rows}")[0]
     return {
         "cells": sum(one["cells"] for one in margins),
         "hidden": sum(one["hidden"] for one in margins),
@@ -273,7 +336,7 @@ def entry(con: sql.Connection, tables: Tables, given: Mapping[str, Any]) -> Cell
         "narrowest_interval": narrowest,
         "median_interval": median,
         "max_deviation": deviation,
-        "hierarchies": aggregate_trees.recorded(con, rows, tables.trees),
+        "hierarchies": encode_hierarchies(con, rows, tables.trees),
     }
 
 
@@ -287,11 +350,11 @@ def _is_margin(columns: Sequence[str], names: Sequence[str], trees: Trees) -> st
     """Write the condition of cells with a value in some columns, no group of a hierarchy, and the total in others."""
     conditions = ["true"]
     for name in columns:
-        is_total = f"{sql.name(name)} IS NOT DISTINCT FROM {_TOTAL}"
+        is_total = f"{sql.quote(name)} IS NOT DISTINCT FROM {_TOTAL}"
         conditions.append(f"NOT ({is_total})" if name in names else is_total)
         if name in names and name in trees:  # each of its hierarchies has all values
             conditions.append(
-                f"coalesce({sql.name(name)}::VARCHAR IN "
+                f"coalesce({sql.quote(name)}::VARCHAR IN "
                 f"(SELECT labels[1] FROM anon._hierarchy('hierarchies', '', {sql.literal(trees[name][0])})), true)"
             )
     return " AND ".join(conditions)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import duckdb
 
 from duckanon._bridge import sql
-from duckanon._core.common.memory import bytes_of, resident
 from duckanon._core.common.release_record import MemoryEntry
+from duckanon._core.common.resources import measure_memory, read_memory
 from duckanon.job import methods
 from duckanon.job.errors import FileProblem, PolicyError
 from duckanon.job.policy import Table
@@ -105,10 +105,10 @@ def amount(size: int) -> str:
     return f"{size / 10**9:.1f}GB" if size >= 10**9 else f"{size / 10**6:.0f}MB"
 
 
-def estimated_bytes(table: Table, rows: int) -> int:
+def estimate_bytes(table: Table, rows: int) -> int:
     """Return the bytes that a method takes for so many rows of the columns that the policy lets through."""
     cost = COSTS[table.method.name]
-    columns = len(methods.protected(table)) + len(methods.kept(table))
+    columns = len(methods.columns_to_protect(table)) + len(methods.columns_to_keep(table))
     return cost.fixed + rows * (cost.row + cost.cell * columns)
 
 
@@ -117,9 +117,9 @@ def choose_backend(table: Table, rows: int, place: Storage, plan: Path | None) -
     memory = place.memory
     if memory is None:
         return Backend()
-    estimate = place.begun_with + estimated_bytes(table, rows)
+    estimate = place.begun_with + estimate_bytes(table, rows)
     # a plan that was saved before is applied by DuckDB, which spills what does not fit
-    if estimate <= bytes_of(memory) or (plan is not None and plan.exists()):
+    if estimate <= read_memory(memory) or (plan is not None and plan.exists()):
         return Backend(memory, estimate)
     missing = _missing(table, plan)
     if missing:
@@ -185,7 +185,7 @@ def release(con: sql.Connection, table: Table, tables: Tables, backend: Backend,
         made: Released = getattr(large, table.method.name)(
             source,
             target,
-            methods.protected(table),
+            methods.columns_to_protect(table),
             k,
             **given,
             person=table.person,
@@ -193,7 +193,7 @@ def release(con: sql.Connection, table: Table, tables: Tables, backend: Backend,
             temporary=folder,
         )
     source.unlink()
-    _refuse_other_types(con, tables.original, target, methods.kept(table))
+    _refuse_other_types(con, tables.original, target, methods.columns_to_keep(table))
     con.execute(f"CREATE VIEW {tables.released} AS FROM read_parquet({sql.literal(str(target))})").fetchall()
     return made
 
@@ -242,14 +242,14 @@ def open_storage(con: sql.Connection, memory: str | None, folder: Path) -> Itera
     if memory is None:
         yield Storage("memory.main", folder, None, 0)
         return
-    from duckanon.large.memory import begun_with, budget, counting_what_is_kept
+    from duckanon.large.workspace import budget, bytes_before, counting_what_is_kept
 
-    used = begun_with()
+    used = bytes_before()
     try:
         share = budget(memory).database
     except ValueError as error:
         raise PolicyError(str(error)) from None
-    before = sql.one(con, "SELECT current_setting('memory_limit')")[0]
+    before = sql.fetch_row(con, "SELECT current_setting('memory_limit')")[0]
     con.execute(f"ATTACH {sql.literal(str(folder / 'job.duckdb'))} AS {_CATALOG}").fetchall()
     try:
         con.execute(f"SET memory_limit = '{share}B'").fetchall()
@@ -265,7 +265,7 @@ def open_storage(con: sql.Connection, memory: str | None, folder: Path) -> Itera
 @contextmanager
 def resting(con: sql.Connection) -> Iterator[None]:
     """Let the job's database give its memory back, as long as the block lasts."""
-    limit = sql.one(con, "SELECT current_setting('memory_limit')")[0]
+    limit = sql.fetch_row(con, "SELECT current_setting('memory_limit')")[0]
     con.execute(f"SET memory_limit = '{_RESTING}'").fetchall()
     yield
     con.execute(f"SET memory_limit = '{limit}'").fetchall()
@@ -273,5 +273,5 @@ def resting(con: sql.Connection) -> Iterator[None]:
 
 def widen(con: sql.Connection, memory: str) -> None:
     """Let the job's database take all that is free: a function that works in memory returns its rows at once."""
-    free = max(bytes_of(memory) - resident(), bytes_of(_RESTING))
+    free = max(read_memory(memory) - measure_memory(), read_memory(_RESTING))
     con.execute(f"SET memory_limit = '{free}B'").fetchall()

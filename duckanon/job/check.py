@@ -13,16 +13,15 @@ import duckdb
 
 from duckanon._bridge import sql
 from duckanon.job import backends, consistency, keys, linked_release, methods, policy_file, promises, refusals, sources
+from duckanon.job.consistency import check_exact_events, list_promises
 from duckanon.job.errors import FileProblem, PolicyError, PromiseBroken
 from duckanon.job.keys import Secret
-from duckanon.job.linked_consistency import uncounted
 from duckanon.job.places import Originals, Outbox, Places, originals, places, target_name
 from duckanon.job.policy import LEFT_OUT
 from duckanon.job.policy_file import PolicyFile
-from duckanon.job.promise_claims import counted_promises
 from duckanon.job.promises import Tables
-from duckanon.job.run import connection
-from duckanon.job.table_result import make_in_memory
+from duckanon.job.run import Run, connection
+from duckanon.job.table_result import file_shape, make_in_memory
 
 _MOST_NEW = 1_000
 """Rows of a sample of which new records are made, which takes longer: ten thousand took pica 50 seconds."""
@@ -50,14 +49,14 @@ def check_policy(policy: str | Path, with_data: bool = True) -> list[str]:
         outbox.check_place(path)
     con = connection()
     try:
-        refused = _refused(con, file, where, read) if with_data else _refused_by_types(con, file, read)
+        refused = _try_methods(con, file, where, read) if with_data else _check_types(con, file, read)
     finally:
         con.close()
     if refused:
         raise PolicyError("\n".join(dict.fromkeys(map(str, refused))))
     lines = []
     for name, table in file.policy.tables.items():
-        promised = ", ".join(counted_promises(table))
+        promised = ", ".join(list_promises(table))
         lines.append(f"{name}: {table.method.name} to {target_name(table.target)}; promises {promised}")
         if file.policy.memory and (needs := backends.missing_package(table)):
             lines[-1] += f"; {needs}"
@@ -75,24 +74,24 @@ def _absent_keys(file: PolicyFile) -> list[str]:
     return found
 
 
-def _refused_by_types(con: sql.Connection, file: PolicyFile, read: Originals) -> list[PolicyError]:
+def _check_types(con: sql.Connection, file: PolicyFile, read: Originals) -> list[PolicyError]:
     """Compare the columns of the sources with the policy; no row is read of a file whose types stand in it."""
     refused = []
     for name, table in file.policy.tables.items():
         try:
-            with read.watched(con):
-                files, unread = sources.files_of(file, table.source), table.named(*LEFT_OUT)
+            with read.watch(con):
+                files, unread = sources.files_of(file, table.source), table.with_roles(*LEFT_OUT)
                 sources.check_types(con, file, name)
                 query = sources.open_source(con, table.source, files, unread, 0).query
-                types = sources.checked_columns(con, file, name, query)
-                refused += [error for error in [uncounted(con, file, name, types, None)] if error]
+                types = sources.check_columns(con, file, name, query)
+                refused += [error for error in [check_exact_events(con, file, name, types, None)] if error]
             con.execute("USE memory.main").fetchall()
         except duckdb.Error as error:
             raise sources.unreadable(table.source, error) from None
     return refused
 
 
-def _refused(con: sql.Connection, file: PolicyFile, where: Places, read: Originals) -> list[PolicyError]:
+def _try_methods(con: sql.Connection, file: PolicyFile, where: Places, read: Originals) -> list[PolicyError]:
     """Call the methods on samples, one table after the other, and return what they refuse of the policy."""
     refused: list[PolicyError] = []
     storage = backends.Storage("memory.main", Path(), None, 0)
@@ -101,12 +100,12 @@ def _refused(con: sql.Connection, file: PolicyFile, where: Places, read: Origina
     events: dict[str, Tables] = {}
     are_samples = False
     for number, (name, table) in enumerate(file.policy.tables.items(), 1):
-        with read.watched(con) as look:
+        with read.watch(con) as look:
             original = f"original_{number}"
             is_new = not (table.method.makes_classes or table.method.makes_cells)
             most = _MOST_NEW if is_new else refusals.MOST_ROWS
             opened = sources.load(con, file, name, f"memory.main.{original}", key, look, most)
-            (row_count,) = sql.one(con, f"SELECT count(*) FROM memory.main.{original}")
+            (row_count,) = sql.fetch_row(con, f"SELECT count(*) FROM memory.main.{original}")
             is_whole = row_count < most
             are_samples |= not is_whole
             rows = f"FROM memory.main.{original}" if is_whole else opened.query
@@ -116,32 +115,33 @@ def _refused(con: sql.Connection, file: PolicyFile, where: Places, read: Origina
         if row_count == 0:
             raise FileProblem(f"{table.source.path or 'query'}: the table has no rows.")
         tables = Tables(original, f"released_{number}", f"counted_{number}", reference, trees)
-        if tells_more := uncounted(con, file, name, sql.columns(con, original), f"FROM {original}"):
+        if tells_more := check_exact_events(con, file, name, sql.columns(con, original), f"FROM {original}"):
             refused.append(tells_more)
             continue
         if table.is_linked:
             events[name] = tables
             continue
-        if not is_whole and (narrowed := _narrowed(con, file, name, tables)):
+        if not is_whole and (narrowed := _check_narrowing(con, file, name, tables)):
             refused.append(narrowed)
             continue
-        with _collected(refused, is_whole):
+        with _collect_errors(refused, is_whole):
             tried = file if is_whole else _without_narrowing(file, name)
-            make_in_memory(con, tried, name, tables, where, storage, key)
+            make_in_memory(Run(con, tried, where, storage, key), name, tables)
+            file_shape(con, tried, name, tables)
             if is_new:
                 with refusals.translate_errors(file, name):
-                    list(promises.compared(con, table, tables))  # which may have no words for a type
+                    list(promises.compare_new_records(con, table, tables))  # which may have no words for a type
             of_people[name] = tables
         for made in ("plan", "applied"):
             con.execute(f"DROP TABLE IF EXISTS {made}").fetchall()
     if events and not refused:
-        with _collected(refused, is_whole=not are_samples):
-            linked_release.release_together(con, file, of_people, events, storage, lambda _: None)
+        with _collect_errors(refused, is_whole=not are_samples):
+            linked_release.release_together(Run(con, file, where, storage, key), of_people, events)
     return refused
 
 
 @contextmanager
-def _collected(refused: list[PolicyError], is_whole: bool) -> Iterator[None]:
+def _collect_errors(refused: list[PolicyError], is_whole: bool) -> Iterator[None]:
     """Collect what is wrong with the policy; what a sample has too few rows, people or values for is not."""
     try:
         yield
@@ -157,17 +157,17 @@ def _without_narrowing(file: PolicyFile, name: str) -> PolicyFile:
     table = file.policy.tables[name]
     if "narrowing" not in type(table.method).model_fields:
         return file
-    method = table.method.model_copy(update={"narrowing": table.named("sensitive", "free") or None})
+    method = table.method.model_copy(update={"narrowing": table.with_roles("sensitive", "free") or None})
     tables = {**file.policy.tables, name: table.model_copy(update={"method": method})}
     return replace(file, policy=file.policy.model_copy(update={"tables": tables}))
 
 
-def _narrowed(con: sql.Connection, file: PolicyFile, name: str, tables: Tables) -> PolicyError | None:
+def _check_narrowing(con: sql.Connection, file: PolicyFile, name: str, tables: Tables) -> PolicyError | None:
     """Name the columns that the release would refuse, since they narrow down others."""
     table = file.policy.tables[name]
-    kept = methods.judged(table)
+    kept = methods.columns_to_judge(table)
     if not table.method.makes_classes or not kept or table.promises.k is None:
         return None
-    rows, protected = f"FROM {tables.original}", methods.protected(table)
+    rows, protected = f"FROM {tables.original}", methods.columns_to_protect(table)
     judged = refusals.foreseen(con, rows, protected, kept, table.promises.k, tables.hierarchies)
     return refusals.narrowing_error(file, name, judged)

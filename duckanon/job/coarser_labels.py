@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from duckanon._bridge import sql
 from duckanon.job import readback
-from duckanon.job.account_entries import Labels
+from duckanon.job.account import Labels
 from duckanon.job.policy import Table
 
 PlanRow = tuple[str, str | None, str | None, str | None]
@@ -40,7 +40,7 @@ class Ladder:
             return label
         return None if rung > len(self.rungs) else self.rungs[rung - 1].get(label, label)
 
-    def lost(self, rung: int) -> float:
+    def count_lost_bits(self, rung: int) -> float:
         """Return the bits that are lost on a rung, as if all labels were equally frequent."""
         if rung == 0:
             return 0.0
@@ -64,14 +64,14 @@ class CoarserLabels:
 
 def coarser_labels(con: sql.Connection, table: Table, hierarchies: Mapping[str, str]) -> CoarserLabels:
     """Read the ladders from the table ``plan`` and the tables of hierarchies, with labels as the target shows them."""
-    columns, ladders = table.named("quasi_identifier"), []
-    shown = readback.written_text(table.target, "label")
+    columns, ladders = table.with_roles("quasi_identifier"), []
+    shown = readback.text_at_target(table.target, "label")
     for column in columns:
         rows = con.execute(
             f"SELECT covers, lower, upper, {shown} FROM plan WHERE column_name = {sql.literal(column)}"
         ).fetchall()
         labels = {row[3] for row in rows if row[3] is not None}
-        rungs = [_merged(rows), _shortened(rows)]
+        rungs = [_merge_buckets(rows), _shorten_prefixes(rows)]
         if column in hierarchies:
             rungs += _above(con, hierarchies[column], rows)
         kept: list[dict[str, str]] = []
@@ -79,19 +79,19 @@ def coarser_labels(con: sql.Connection, table: Table, hierarchies: Mapping[str, 
             fewer = len(set(kept[-1].values())) if kept else len(labels)
             rung |= {label: label for label in labels - rung.keys()}
             if 1 < len(set(rung.values())) < fewer:
-                kept.append(_as_written(con, rung, shown))
+                kept.append(_show_rung(con, rung, shown))
         ladders.append(Ladder(len(labels), tuple(kept)))
     return CoarserLabels(columns, ladders, list(levels_of(ladders)))
 
 
-def _as_written(con: sql.Connection, rung: Mapping[str, str], shown: str) -> dict[str, str]:
+def _show_rung(con: sql.Connection, rung: Mapping[str, str], shown: str) -> dict[str, str]:
     """Return a rung whose labels are as the target shows them."""
     query = f"SELECT label, coalesce({shown}, label) FROM (SELECT unnest($labels::VARCHAR[]) AS label)"
     written = dict(con.execute(query, {"labels": sorted(set(rung.values()))}).fetchall())
     return {label: written[coarser] for label, coarser in rung.items()}
 
 
-def _merged(rows: Sequence[PlanRow]) -> dict[str, str]:
+def _merge_buckets(rows: Sequence[PlanRow]) -> dict[str, str]:
     """Merge neighbouring buckets of numbers or times, about as many as there are merged ones in the end."""
     times = Counter(label for *_, label in rows)  # the label of what lies between and beyond is that of several buckets
     buckets = [row for row in rows if row[0] in ("number", "time") and row[3] and times[row[3]] == 1]
@@ -111,7 +111,7 @@ def _merged(rows: Sequence[PlanRow]) -> dict[str, str]:
     return found
 
 
-def _shortened(rows: Sequence[PlanRow]) -> dict[str, str]:
+def _shorten_prefixes(rows: Sequence[PlanRow]) -> dict[str, str]:
     """Shorten prefixes to the longest length that leaves about the square root of them."""
     prefixes = {label: lower for covers, lower, _, label in rows if covers == "prefix" and lower and label}
     if len(prefixes) < _FEWEST:
@@ -134,7 +134,7 @@ def _above(con: sql.Connection, hierarchy: str, rows: Sequence[PlanRow]) -> list
             leaves.setdefault(label, set()).add(lower)
     paths = {
         str(path[0]): path
-        for path in con.execute(f"SELECT COLUMNS(*)::VARCHAR FROM {sql.name(hierarchy)}").fetchall()
+        for path in con.execute(f"SELECT COLUMNS(*)::VARCHAR FROM {sql.quote(hierarchy)}").fetchall()
         if path[0] is not None
     }
     found = []
@@ -155,7 +155,7 @@ def levels_of(ladders: Sequence[Ladder]) -> Iterator[tuple[int, ...]]:
     """
     tops = [len(ladder.rungs) + 1 for ladder in ladders]
     found = {(0,) * len(tops), tuple(tops)}
-    by_bits = sorted(range(len(tops)), key=lambda place: -ladders[place].lost(tops[place]))
+    by_bits = sorted(range(len(tops)), key=lambda place: -ladders[place].count_lost_bits(tops[place]))
     for count in range(1, len(tops)):
         unknown = by_bits[:count]
         found.add(tuple(top if place in unknown else 0 for place, top in enumerate(tops)))
@@ -169,9 +169,9 @@ def levels_of(ladders: Sequence[Ladder]) -> Iterator[tuple[int, ...]]:
             break
         found |= chosen
 
-    def lost(level: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
-        return round(sum(ladder.lost(rung) for ladder, rung in zip(ladders, level, strict=True)), 9), level
+    def order_by_loss(level: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
+        return round(sum(ladder.count_lost_bits(rung) for ladder, rung in zip(ladders, level, strict=True)), 9), level
 
     found.discard(tuple(tops))
-    yield from sorted(found, key=lost)
+    yield from sorted(found, key=order_by_loss)
     yield tuple(tops)

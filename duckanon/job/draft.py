@@ -76,7 +76,7 @@ def draft(con: sql.Connection, path: str, table: str | None, query: str | None, 
         con.execute("USE memory.main").fetchall()
         columns = con.execute("SELECT column_name, role, why FROM anon.assess('drafted')").fetchall()
     except duckdb.Error as error:
-        raise FileProblem(f"{path}: the table cannot be read ({sql.why(error)}).") from None
+        raise FileProblem(f"{path}: the table cannot be read ({sql.reason(error)}).") from None
     folder = policy.parent if policy else Path()
     shown = without_password(path) if is_server(path) else os.path.relpath(path, folder)
     stem = re.sub(r"\W+", "_", table or ("table" if is_server(path) else Path(path).name.split(".")[0]))
@@ -90,16 +90,16 @@ def draft(con: sql.Connection, path: str, table: str | None, query: str | None, 
     lines = "".join(f"{_key(name)} = {_text(role)}  # {_comment(why)}\n" for name, role, why in roles)
     comments, narrowing = narrowing_comments(con, {name: role for name, role, _ in roles})
     sensitive = [name for name, role, _ in columns if role == "sensitive"]
-    given = {"diversity": _diversity(sensitive), "linked": _linked(con, roles), "narrowing": narrowing}
+    given = {"diversity": _diversity(sensitive), "linked": _comment_on_events(con, roles), "narrowing": narrowing}
     return beginning + lines + comments + _ENDING.format(k=_K, **given)
 
 
-def _linked(con: sql.Connection, roles: list[tuple[str, str, str]]) -> str:
+def _comment_on_events(con: sql.Connection, roles: list[tuple[str, str, str]]) -> str:
     """Return the comment about events: people with several rows, which a receiver may have to see together."""
     person = next((name for name, role, _ in roles if role == "person"), None)
     if person is None:
         return ""
-    rows, people = sql.one(con, f"SELECT count(*), count(DISTINCT {sql.name(person)}) FROM memory.main.drafted")
+    rows, people = sql.fetch_row(con, f"SELECT count(*), count(DISTINCT {sql.quote(person)}) FROM memory.main.drafted")
     if rows <= people:
         return ""
     return (

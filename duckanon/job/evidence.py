@@ -18,17 +18,20 @@ import duckdb
 from duckanon._bridge import sql
 from duckanon._core.common.release_record import Record, TableEntry
 from duckanon.job import methods, policy_file, record, signing, verification
+from duckanon.job.consistency import COUNTED, list_promises, promise_names
 from duckanon.job.errors import Differs, FileProblem
 from duckanon.job.places import Places, places
 from duckanon.job.policy import Table
 from duckanon.job.policy_file import PolicyFile
-from duckanon.job.promise_claims import COUNTED, asked_promises
 from duckanon.job.record_checks import kind_of
 
 _PACKAGES = ("duckanon", "duckdb", "numpy", "pyarrow", "scikit-learn", "scipy")
 _PASSWORD = re.compile(r"(?<=://)[^/\s\"'@]*@")
 _NOT_ALWAYS = ("linked_k", "max_confidence", "max_small_changes", "known_events")
 """Promises of tables together, or of a release that has a former one."""
+_ALWAYS = {"k", "known_events", "open_cells", "max_suppressed_fraction"}
+_ONLY_ASKED = {kind for counted in COUNTED.values() for kind in counted.as_} - _ALWAYS
+"""What no record has unless the policy promises it."""
 _RECORDED_AS = {"c": "recursive l", "known_events": None}  # which says how many events are known, not how many people
 _EARLIEST = (1980, 1, 1, 0, 0, 0)  # of a zip file: the same evidence is the same file
 
@@ -67,6 +70,8 @@ def evidence(
         raise FileProblem(f"{where.record}: the record is not of a release.")
     if run["policy"] != {"path": file.path.name, "sha256": file.sha256}:
         raise FileProblem(f"{file.path}: the policy was changed after the release; release it again, then collect.")
+    if any("rows" not in table for table in run["tables"]):
+        raise FileProblem(f"{where.record}: the record is a copy for recipients; put the record of the release there.")
     _compare_with_policy(file, where, run)
     parts = dict(_parts(con, file, where, run, trusted))
     if is_for_recipients:
@@ -113,7 +118,8 @@ def _compare_with_policy(file: PolicyFile, where: Places, run: Record) -> None:
 
 def _differing_promises(table: Table, entry: TableEntry) -> Iterator[str]:
     """Yield the promises of a policy that a record does not have, or of another number."""
-    for name in asked_promises(table.promises):
+    kinds = [kind_of(one)[0] for one in entry["promises"]]
+    for name in promise_names(table.promises):
         counts = [one for one in entry["promises"] if kind_of(one)[0] in COUNTED[name].as_]
         asked = [one["asked"] for one in counts if kind_of(one)[0] == _RECORDED_AS.get(name, name)]
         promised = getattr(table.promises, name)
@@ -122,6 +128,8 @@ def _differing_promises(table: Table, entry: TableEntry) -> Iterator[str]:
         is_other = is_number and any(number != promised for number in asked)
         if is_other or not (counts or name in _NOT_ALWAYS):
             yield f"promises.{name}"
+    asked_kinds = {kind for name in list_promises(table) for kind in COUNTED[name].as_}
+    yield from (f"promises.{kind}" for kind in dict.fromkeys(kinds) if kind in _ONLY_ASKED - asked_kinds)
 
 
 def _parts(
@@ -137,7 +145,7 @@ def _parts(
         yield "report.html", _bytes(where.report)
     versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
     yield "versions.json", _json({"python": platform.python_version(), **versions})
-    yield "verify.txt", _verified(con, where, run, trusted).encode()
+    yield "verify.txt", _verify_files(con, where, run, trusted).encode()
     if signature := run.get("signature"):
         yield "public_key.pem", signing.public_pem(signature["public_key"]).encode()
     found = {
@@ -153,7 +161,7 @@ def _parts(
         yield "plan.json", _json(plans if len(file.policy.tables) > 1 else next(iter(plans.values())))
 
 
-def _verified(con: sql.Connection, where: Places, run: Record, trusted: Sequence[str]) -> str:
+def _verify_files(con: sql.Connection, where: Places, run: Record, trusted: Sequence[str]) -> str:
     """Return what `duckanon verify` says of the released files and the report, or refuse what differs."""
     files = [*where.targets.values(), *([where.report] if where.report and run["report"] else [])]
     findings = verification.verify(con, run, files, trusted)
@@ -168,7 +176,7 @@ def _hierarchy(con: sql.Connection, path: Path) -> dict[str, Any]:
     rows = f"read_parquet({quoted})" if path.suffix == ".parquet" else f"read_csv({quoted}, all_varchar = true)"
     try:
         con.execute(f"CREATE OR REPLACE TEMP TABLE described AS FROM {rows}").fetchall()
-        leaf, *levels = map(sql.name, sql.columns(con, "described"))
+        leaf, *levels = map(sql.quote, sql.columns(con, "described"))
         labels = [
             con.execute(
                 f"SELECT {level}::VARCHAR AS label, count(*) FROM described "
@@ -177,9 +185,9 @@ def _hierarchy(con: sql.Connection, path: Path) -> dict[str, Any]:
             ).fetchall()
             for level in levels
         ]
-        values = sql.one(con, "SELECT count(*) FROM described")[0]
+        values = sql.fetch_row(con, "SELECT count(*) FROM described")[0]
     except duckdb.Error as error:
-        raise FileProblem(f"{path}: the hierarchy cannot be read ({sql.why(error)}).") from None
+        raise FileProblem(f"{path}: the hierarchy cannot be read ({sql.reason(error)}).") from None
     return {"sha256": _hash(path), "values": values, "levels": [dict(level) for level in labels]}
 
 
@@ -190,7 +198,7 @@ def _plan(con: sql.Connection, path: Path) -> dict[str, Any]:
         query = "SELECT column_name, method, distinct_after FROM anon.explain_plan('planned') ORDER BY column_name"
         rows = con.execute(query).fetchall()
     except duckdb.Error as error:
-        raise FileProblem(f"{path}: the plan cannot be read ({sql.why(error)}).") from None
+        raise FileProblem(f"{path}: the plan cannot be read ({sql.reason(error)}).") from None
     return {
         "sha256": _hash(path),
         "columns": [{"column": column, "method": method, "labels": labels} for column, method, labels in rows],

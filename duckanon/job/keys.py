@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from duckanon._core.common.release_record import KEY_WARNING
 from duckanon.job.errors import FileProblem
 from duckanon.job.policy import Key
 from duckanon.job.policy_file import PolicyFile
@@ -58,7 +59,7 @@ def warnings(file: PolicyFile) -> list[str]:
     policy = file.policy
     keys = {"key": policy.key, "account.key": policy.account.key if policy.account else None}
     return [
-        f"the file of {name}.file may be read or written by others; let nobody but its user do so (chmod 600)."
+        f"the file of {name}.file {KEY_WARNING}"
         for name, key in keys.items()
         if key and key.file and os.name != "nt" and file.place(key.file).stat().st_mode & 0o077
     ]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from duckanon._bridge import sql
 from duckanon._core.common.release_record import ExposureEntry
 
-WHOSE, CLASS = "duckanon_whose", "duckanon_class"
+PERSON, CLASS = "duckanon_whose", "duckanon_class"
 """Columns of the tables that are counted."""
 _PEOPLE = "linked_people_counted"
 _ATTACKED = 400
@@ -27,7 +27,7 @@ class LinkedPart:
 
     name: str  # what people call it
     rows: str  # its table or view in the connection
-    whose: str  # the column that tells whose row it is
+    person_column: str  # the column that tells whose row it is
     columns: Sequence[str]  # the columns of labels, or of classes
     known: int | None  # the events that somebody may know; None: it describes people
     sensitive: Sequence[str] = ()
@@ -38,12 +38,15 @@ def people_query(parts: Sequence[LinkedPart]) -> str:
     rows = []
     for number, part in enumerate(parts):
         # a list of texts, since texts put together could be read in two ways
-        cells = "".join(f", coalesce('=' || {sql.name(column)}::VARCHAR, '')" for column in part.columns)
-        rows.append(f"SELECT {sql.name(part.whose)}::VARCHAR AS {WHOSE}, ['{number}'{cells}] AS class FROM {part.rows}")
+        cells = "".join(f", coalesce('=' || {sql.quote(column)}::VARCHAR, '')" for column in part.columns)
+        rows.append(
+            f"SELECT {sql.quote(part.person_column)}::VARCHAR AS {PERSON}, ['{number}'{cells}] AS class "
+            f"FROM {part.rows}"
+        )
     return (
-        f"SELECT {WHOSE}, dense_rank() OVER (ORDER BY classes ASC NULLS LAST) AS {CLASS} FROM "
-        f"(SELECT {WHOSE}, list_sort(list(DISTINCT class), 'ASC', 'NULLS LAST') AS classes "
-        f"FROM ({' UNION ALL '.join(rows)}) WHERE {WHOSE} IS NOT NULL GROUP BY {WHOSE})"
+        f"SELECT {PERSON}, dense_rank() OVER (ORDER BY classes ASC NULLS LAST) AS {CLASS} FROM "
+        f"(SELECT {PERSON}, list_sort(list(DISTINCT class), 'ASC', 'NULLS LAST') AS classes "
+        f"FROM ({' UNION ALL '.join(rows)}) WHERE {PERSON} IS NOT NULL GROUP BY {PERSON})"
     )
 
 
@@ -56,10 +59,11 @@ class LinkedTables:
         self.events = [part for part in parts if part.known is not None]
         self._people = [part for part in parts if part.known is None]
         for number, part in enumerate(self.events):
-            columns = sql.names(dict.fromkeys([*part.columns, *part.sensitive]))
+            columns = sql.quote_all(dict.fromkeys([*part.columns, *part.sensitive]))
             con.execute(
-                f"CREATE OR REPLACE TEMP VIEW {self._view(number)} AS SELECT {sql.name(part.whose)}::VARCHAR AS "
-                f"{WHOSE}{', ' if columns else ''}{columns} FROM {part.rows}"
+                f"CREATE OR REPLACE TEMP VIEW {self._view(number)} AS "
+                f"SELECT {sql.quote(part.person_column)}::VARCHAR AS {PERSON}"
+                f"{', ' if columns else ''}{columns} FROM {part.rows}"
             ).fetchall()
         if self._people:
             con.execute(f"CREATE OR REPLACE TEMP TABLE {_PEOPLE} AS {people_query(self._people)}").fetchall()
@@ -82,28 +86,29 @@ class LinkedTables:
 
     def smallest(self) -> int:
         """Return the smallest number of people who hold a choice of known events."""
-        return int(self._counted("coalesce(min(k), 0)")[0])
+        return int(self._count("coalesce(min(k), 0)")[0])
 
-    def learned(self, column: str) -> dict[str, float]:
+    def count_learned(self, column: str) -> dict[str, float]:
         """Return what the people who hold a choice tell about a sensitive column, by the names of the promises.
 
         Nobody holds any where there are no people: then nothing is told, and no promise of values is kept.
         """
         if column not in self._learned:
             counted = "coalesce(max(confidence), 0), coalesce(min(l), 0), coalesce(max(t), 1)"
-            share, values, distance = self._counted(counted, column)
+            share, values, distance = self._count(counted, column)
             self._learned[column] = {"max_confidence": share, "l": values, "t": distance}
         return self._learned[column]
 
-    def _counted(self, what: str, sensitive: str | None = None) -> tuple[float, ...]:
+    def _count(self, what: str, sensitive: str | None = None) -> tuple[float, ...]:
         views = {self._view(number): part.known for number, part in enumerate(self.events)}
         given: dict[str, object] = {}
         for number, part in enumerate(self._people):  # where a person's values stand, of which no event is known
             if sensitive in part.sensitive:
                 told = f"linked_told_{number + 1}"
                 self._con.execute(
-                    f"CREATE OR REPLACE TEMP VIEW {told} AS SELECT {sql.name(part.whose)}::VARCHAR AS {WHOSE}, "
-                    f"{sql.name(sensitive or '')} FROM {part.rows}"
+                    f"CREATE OR REPLACE TEMP VIEW {told} AS "
+                    f"SELECT {sql.quote(part.person_column)}::VARCHAR AS {PERSON}, "
+                    f"{sql.quote(sensitive or '')} FROM {part.rows}"
                 ).fetchall()
                 views[told] = 0
         if self._people:
@@ -111,10 +116,10 @@ class LinkedTables:
         if sensitive:
             given["sensitive"] = sensitive
         cols = list(dict.fromkeys(column for part in self.events for column in part.columns))
-        listed = "".join(f", {sql.name(name)} := {sql.literal(value)}" for name, value in given.items())
-        found: tuple[float, ...] = sql.one(
+        listed = "".join(f", {sql.quote(name)} := {sql.literal(value)}" for name, value in given.items())
+        found: tuple[float, ...] = sql.fetch_row(
             self._con,
-            f"SELECT {what} FROM anon.known_events({sql.literal(list(views))}, {sql.literal(WHOSE)}, "
+            f"SELECT {what} FROM anon.known_events({sql.literal(list(views))}, {sql.literal(PERSON)}, "
             f"{sql.literal(cols)}, known := {sql.literal(views)}{listed})",
         )
         return found
@@ -124,17 +129,17 @@ class LinkedTables:
         counted = [(number, part) for number, part in enumerate(self.events) if part.known]
         rows = []
         for number, part in counted:
-            cells = "".join(f", coalesce('=' || {sql.name(column)}::VARCHAR, '')" for column in part.columns)
-            rows.append(f"SELECT {WHOSE}, ['{number}'{cells}] AS cells FROM {self._view(number)}")
-        joined = f"JOIN {_PEOPLE} USING ({WHOSE})" if self._people else ""
+            cells = "".join(f", coalesce('=' || {sql.quote(column)}::VARCHAR, '')" for column in part.columns)
+            rows.append(f"SELECT {PERSON}, ['{number}'{cells}] AS cells FROM {self._view(number)}")
+        joined = f"JOIN {_PEOPLE} USING ({PERSON})" if self._people else ""
         self._con.execute(
             f"CREATE OR REPLACE TEMP TABLE linked_shown AS WITH shown AS ({' UNION ALL '.join(rows)}), "
             "labels AS (SELECT cells, row_number() OVER (ORDER BY cells ASC NULLS LAST) AS label "
             "FROM (SELECT DISTINCT cells FROM shown)) "
-            f"SELECT dense_rank() OVER (ORDER BY {WHOSE} ASC NULLS LAST) AS person, "
+            f"SELECT dense_rank() OVER (ORDER BY {PERSON} ASC NULLS LAST) AS person, "
             f"{CLASS if self._people else '0'} AS class, label, times, "
-            f"sum(times) OVER (PARTITION BY {WHOSE})::BIGINT AS total "
-            f"FROM (SELECT {WHOSE}, cells, count(*) AS times FROM shown WHERE {WHOSE} IS NOT NULL GROUP BY ALL) "
+            f"sum(times) OVER (PARTITION BY {PERSON})::BIGINT AS total "
+            f"FROM (SELECT {PERSON}, cells, count(*) AS times FROM shown WHERE {PERSON} IS NOT NULL GROUP BY ALL) "
             f"JOIN labels USING (cells) {joined}"
         ).fetchall()
         return list(self._exposures(k))
@@ -188,7 +193,7 @@ class LinkedTables:
         )
 
     def _share(self, knows: str, query: str, k: int) -> ExposureEntry:
-        people, unique, few = sql.one(
+        people, unique, few = sql.fetch_row(
             self._con,
             "SELECT coalesce(sum(people), 0)::BIGINT, coalesce(sum(people) FILTER (candidates = 1), 0) / "
             f"greatest(sum(people), 1), coalesce(sum(people) FILTER (candidates < {k}), 0) / "

@@ -25,7 +25,7 @@ _TREATMENTS = {
 }
 
 
-def protected(table: Table) -> list[str]:
+def columns_to_protect(table: Table) -> list[str]:
     """Return the columns that the method changes, without those that it only groups by."""
     by = [*(getattr(table.method, "by", None) or ()), *class_columns(table)] if not table.method.makes_cells else []
     return [column for column in table.protected if column not in by]
@@ -44,21 +44,21 @@ def linking(table: Table) -> list[str]:
     person = table.person
     if person:
         return [person] if table.columns[person].pseudonym else []
-    return table.named("pseudonym") if table.method.makes_classes else []
+    return table.with_roles("pseudonym") if table.method.makes_classes else []
 
 
-def kept(table: Table) -> list[str]:
+def columns_to_keep(table: Table) -> list[str]:
     """Return the columns that pass through the method as they are; the person too, to be counted."""
-    return table.named("sensitive", "free", "pseudonym", "person") if table.method.makes_classes else []
+    return table.with_roles("sensitive", "free", "pseudonym", "person") if table.method.makes_classes else []
 
 
-def judged(table: Table) -> list[str]:
+def columns_to_judge(table: Table) -> list[str]:
     """Return the kept columns that must not narrow down others: all but those that the policy lets do so."""
     allowed = getattr(table.method, "narrowing", None) or ()
-    return [column for column in table.named("sensitive", "free") if column not in allowed]
+    return [column for column in table.with_roles("sensitive", "free") if column not in allowed]
 
 
-def dropped_person(table: Table) -> str | None:
+def person_to_drop(table: Table) -> str | None:
     """Return the person's column where it is needed for counting only, and is not released."""
     person = table.person
     return person if person and not (table.columns[person].pseudonym or table.columns[person].numbered) else None
@@ -76,7 +76,7 @@ def treatment(table: Table, column: str) -> str:
     if table.method.makes_cells and column == getattr(table.method, "measure", None):
         return "summed"
     shifted = "shifted per person, then " if role.shift_days else ""
-    if column in protected(table):
+    if column in columns_to_protect(table):
         return shifted + _TREATMENTS[table.method.name]
     if column in (getattr(table.method, "by", None) or ()):
         return f"{shifted}released as it is, with rare groups merged"
@@ -120,7 +120,7 @@ def parameters(table: Table) -> dict[str, Any]:
         given |= {name: limit for name, limit in limits.items() if limit is not None}
     if method in ("generalize", "recode"):
         given["max_suppressed_fraction"] = promises.max_suppressed_fraction
-        sensitive = table.named("sensitive")
+        sensitive = table.with_roles("sensitive")
         if sensitive and (promises.l is not None or promises.t is not None):
             # the function shapes classes for one column; the promise is counted of all
             given |= {"sensitive": sensitive[0], "l": promises.l or 1, "l_kind": promises.l_kind, "c": promises.c}
@@ -136,7 +136,7 @@ def call(
     `k` takes the place of the promised one.
     """
     given = parameters(table) | ({"k": k} if k else {})
-    arguments = [sql.literal(original), sql.literal(protected(table))]
+    arguments = [sql.literal(original), sql.literal(columns_to_protect(table))]
     if table.method.makes_classes:
         arguments.append(sql.literal(given.pop("k")))
     is_release = function is None
@@ -148,17 +148,17 @@ def call(
         given |= keeping(table)
     if hierarchies:
         given["hierarchies"] = hierarchies
-    by_name = [f"{sql.name(name)} := {sql.literal(value)}" for name, value in given.items()]
+    by_name = [f"{sql.quote(name)} := {sql.literal(value)}" for name, value in given.items()]
     called = f"FROM anon.{function or table.method.name}({', '.join([*arguments, *by_name])})"
-    if is_release and table.method.name == "synthesize" and (person := dropped_person(table)):
-        return f"SELECT * EXCLUDE ({sql.name(person)}) {called}"
+    if is_release and table.method.name == "synthesize" and (person := person_to_drop(table)):
+        return f"SELECT * EXCLUDE ({sql.quote(person)}) {called}"
     return called
 
 
 def keeping(table: Table) -> dict[str, Any]:
     """Return the columns to keep; codes that mean nothing to a reader may narrow, since they tell no value."""
-    keep = kept(table)
+    keep = columns_to_keep(table)
     if not keep:
         return {}
-    codes = table.named("pseudonym", "person")
+    codes = table.with_roles("pseudonym", "person")
     return {"keep": keep, "narrowing": [*(getattr(table.method, "narrowing", None) or ()), *codes]}

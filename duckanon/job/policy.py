@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from duckanon._core.common.memory import bytes_of
+from duckanon._core.common.resources import read_memory
 from duckanon._methods.linked.declared import RELEASE_LINKED
 from duckanon.job.policy_methods import AnyMethod, Part
 
@@ -70,7 +70,7 @@ ColumnRole = Annotated[Column, BeforeValidator(lambda value: {"role": value} if 
 
 def _as_memory(value: str) -> str:
     try:
-        bytes_of(value)
+        read_memory(value)
     except ValueError:
         raise ValueError("must be an amount of memory such as '800MB' or '2GB'") from None
     return value
@@ -198,7 +198,7 @@ class Table(Part):
         """How many events of this table somebody may know."""
         return _USUALLY_KNOWN if self.promises.known_events is None else self.promises.known_events
 
-    def named(self, *roles: str) -> list[str]:
+    def with_roles(self, *roles: str) -> list[str]:
         """Return the columns of these roles, in the policy's order."""
         return [name for name, column in self.columns.items() if column.role in roles]
 
@@ -206,12 +206,12 @@ class Table(Part):
     def protected(self) -> list[str]:
         """The columns that the method changes or groups by."""
         has_classes = self.method.makes_classes or self.method.makes_cells
-        return self.named(*(("quasi_identifier",) if has_classes else SYNTHESIZED))
+        return self.with_roles(*(("quasi_identifier",) if has_classes else SYNTHESIZED))
 
     @property
     def person(self) -> str | None:
         """The column that says whose row it is."""
-        return next(iter(self.named("person")), None)
+        return next(iter(self.with_roles("person")), None)
 
 
 class Policy(Part):

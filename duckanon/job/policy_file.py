@@ -1,11 +1,14 @@
-"""A policy read from its file: what is wrong with it is said in one sentence each, with the line."""
+"""A policy read from its file: what is wrong with it is said in one sentence each, with the line.
+
+On which line of a TOML file a value stands: ``tomllib`` does not tell.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,8 +16,98 @@ from typing import Any
 from pydantic import ValidationError
 
 from duckanon.job.errors import FileProblem, PolicyError
-from duckanon.job.lines import line_of
 from duckanon.job.policy import Policy, Table, format_of, is_database, source_format
+
+KeyPath = tuple[str | int, ...]
+"""The way to a value: keys of tables, places in arrays."""
+
+
+def line_of(text: str, path: Sequence[str | int]) -> int:
+    r"""Return the line of the value at a path of a TOML document, or of the nearest that is around it.
+
+    Lines are counted from 1, which is also that of a path of which not even the first key is written down.
+
+    Examples:
+        >>> line_of('[promises]\nk = 10\nl = 2\n', ("promises", "l"))
+        3
+        >>> line_of('[promises]\nk = 10\n', ("promises", "t"))
+        1
+    """
+    line_of_path: dict[KeyPath, int] = {}
+    for place, line in _places(text):
+        for length in range(1, len(place) + 1):
+            line_of_path.setdefault(place[:length], line)
+    written = (tuple(path[:length]) for length in range(len(path), 0, -1))
+    return next((line_of_path[part] for part in written if part in line_of_path), 1)
+
+
+def _places(text: str) -> Iterator[tuple[KeyPath, int]]:
+    """Yield every key that is written down, with its line.
+
+    A statement of TOML begins on a line of its own and ends where what was read so far can be understood, which lets
+    strings and arrays of several lines, quoted keys and comments be as they like.
+    """
+    header: KeyPath = ()
+    lengths: dict[KeyPath, int] = {}  # of the arrays of tables so far
+    lines = text.replace("\r\n", "\n").split("\n")  # TOML knows no other ends of lines
+    start = 0
+    while start < len(lines):
+        statement, end = _statement(lines, start)
+        if lines[start].lstrip().startswith("["):
+            header = _number_arrays(_header(statement), lengths)
+            yield header, start + 1
+        else:
+            for path, offset in _keys(statement, lines[start:end]):
+                yield header + path, start + 1 + offset
+        start = end
+
+
+def _statement(lines: list[str], start: int) -> tuple[dict[str, Any], int]:
+    for end in range(start + 1, len(lines) + 1):
+        try:
+            return tomllib.loads("\n".join(lines[start:end]) + "\n"), end
+        except tomllib.TOMLDecodeError:
+            continue
+    return {}, start + 1
+
+
+def _header(statement: Any) -> KeyPath:
+    path: KeyPath = ()
+    while statement:
+        if isinstance(statement, list):
+            return (*path, -1)  # an array of tables; which of them is counted by whoever reads the document
+        key, statement = next(iter(statement.items()))
+        path = (*path, key)
+    return path
+
+
+def _number_arrays(path: KeyPath, lengths: dict[KeyPath, int]) -> KeyPath:
+    """Put the number of the last element after the name of each array of tables."""
+    numbered: KeyPath = ()
+    for key in path:
+        if key == -1:
+            lengths[numbered] = lengths.get(numbered, 0) + 1
+            numbered = (*numbered, lengths[numbered] - 1)
+        else:
+            numbered = (*numbered, key)
+            if numbered in lengths and path[-1] != -1:
+                numbered = (*numbered, lengths[numbered] - 1)
+    return numbered
+
+
+def _keys(statement: Any, lines: list[str], path: KeyPath = ()) -> Iterator[tuple[KeyPath, int]]:
+    """Yield the keys of a statement, also those inside its arrays and inline tables.
+
+    In a value of several lines a key stands on the first line that has its name; of others it is the first line.
+    """
+    pairs = statement.items() if isinstance(statement, dict) else enumerate(statement)
+    for key, value in pairs:
+        names = [part for part in (*path, key) if isinstance(part, str)]
+        offset = next((place for place, line in enumerate(lines) if names and names[-1] in line), 0)
+        yield (*path, key), offset
+        if isinstance(value, dict | list):
+            yield from _keys(value, lines, (*path, key))
+
 
 _OF_JOB = ("key", "release", "report", "record", "plan", "memory")
 _OF_TABLE = ("kind", "source", "target", "columns", "method", "promises", "hierarchies", "reference")
@@ -140,12 +233,14 @@ def _normal(path: Path, text: str, document: dict[str, Any], changes: Mapping[st
         given = ", ".join(changes)
         raise PolicyError(f"{path}: {given} cannot be given from outside for a policy of {len(tables)} tables.")
     if tables is None:
-        table = _merged(common, changes)
+        table = _merge_sections(common, changes)
         source = table.get("source")
         name = source.get("table") if isinstance(source, dict) else None
         rest["tables"] = {name if isinstance(name, str) and name else _ALONE: table}
     elif isinstance(tables, dict):
-        rest["tables"] = {name: _merged(_merged(common, table), changes) for name, table in tables.items()}
+        rest["tables"] = {
+            name: _merge_sections(_merge_sections(common, table), changes) for name, table in tables.items()
+        }
     if no_formulas and not _defuse(rest["tables"]):
         raise PolicyError(f"{path}: --no-formulas is for CSV files, and no table of the policy becomes one.")
     return rest
@@ -160,7 +255,7 @@ def _defuse(tables: Any) -> bool:
     return bool(found)
 
 
-def _merged(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_sections(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
     """Join what is said for all tables with what is said for one, which counts more.
 
     Only the parts of a source, of a target and of the promises are joined one by one: columns and methods belong to one

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from duckanon._bridge import sql
-from duckanon._bridge.shared_values import shared_values
-from duckanon._core.common.amounts import counted
+from duckanon._bridge.shared_values import count_shared_values
+from duckanon._core.common.arrays import spell_count
 from duckanon._core.common.release_record import PromiseEntry, SuppressedEntry
 from duckanon._methods.synthesize.declared import K
 from duckanon.job import methods
@@ -61,24 +61,24 @@ class Tables:
         return {column: names[0] for column, names in self.trees.items()}
 
 
-def promised(con: sql.Connection, table: Table, form: Shape, tables: Tables) -> Iterator[Promise]:
+def count_promises(con: sql.Connection, table: Table, form: Shape, tables: Tables) -> Iterator[Promise]:
     """Count what the policy promises of one table."""
-    is_empty = sql.one(con, f"SELECT count(*) FROM {tables.released}")[0] == 0
+    is_empty = sql.fetch_row(con, f"SELECT count(*) FROM {tables.released}")[0] == 0
     if table.method.makes_classes and not table.is_linked:
         yield _k(con, table, form, tables)
-        for column in table.named("sensitive") if not is_empty else ():
+        for column in table.with_roles("sensitive") if not is_empty else ():
             yield from _diversity(con, table, form, tables, column)
-    yield _suppressed(con, table, tables)
+    yield _count_suppressed(con, table, tables)
     if is_empty:  # the promise of suppressed people, or k, is broken then
         return
     if table.method.name in methods.SHARED_VALUES:
-        yield _shared_values(con, table, tables)
+        yield _count_shared_values(con, table, tables)
     if table.person and table.columns[table.person].numbered:
         yield _rows_of_people(con, table, tables)
-    yield from compared(con, table, tables)
+    yield from compare_new_records(con, table, tables)
 
 
-def compared(con: sql.Connection, table: Table, tables: Tables) -> Iterator[Promise]:
+def compare_new_records(con: sql.Connection, table: Table, tables: Tables) -> Iterator[Promise]:
     """Count what the policy promises of the released rows beside the original ones."""
     if table.promises.prediction:
         yield from _prediction(con, table, tables)
@@ -87,23 +87,23 @@ def compared(con: sql.Connection, table: Table, tables: Tables) -> Iterator[Prom
 
 def people(con: sql.Connection, table: Table, name: str) -> tuple[int, int | None]:
     """Return the rows of a table, and its people where the policy says whose rows they are."""
-    person = f"count(DISTINCT {sql.name(table.person)})" if table.person else "NULL"
-    row_count, people_count = sql.one(con, f"SELECT count(*), {person} FROM {name}")
+    person = f"count(DISTINCT {sql.quote(table.person)})" if table.person else "NULL"
+    row_count, people_count = sql.fetch_row(con, f"SELECT count(*), {person} FROM {name}")
     return row_count, people_count
 
 
-def left_out(con: sql.Connection, table: Table, tables: Tables) -> SuppressedEntry:
+def suppression_entry(con: sql.Connection, table: Table, tables: Tables) -> SuppressedEntry:
     """Count who is not in the release: people all of whose rows are gone; without a person, and of events, rows."""
     rows, of_people = people(con, table, tables.original)
     limit = table.promises.max_suppressed_fraction
     if not table.method.makes_classes:
-        released_rows = min(rows, sql.one(con, f"SELECT count(*) FROM {tables.released}")[0])
+        released_rows = min(rows, sql.fetch_row(con, f"SELECT count(*) FROM {tables.released}")[0])
         asked_rows = getattr(table.method, "rows", None)
         gone = 0 if asked_rows else rows - released_rows
         return {"rows": gone, "people": None, "fraction": gone / rows, "limit": limit}
     counted = tables.counted
     if tables.has_former_people:
-        counted = f"{counted} SEMI JOIN {tables.original} USING ({sql.name(table.person or '')})"
+        counted = f"{counted} SEMI JOIN {tables.original} USING ({sql.quote(table.person or '')})"
     kept_rows, kept_people = people(con, table, counted)
     gone_people = None if of_people is None or kept_people is None else of_people - kept_people
     by_rows = gone_people is None or table.is_linked
@@ -116,12 +116,12 @@ def _k(con: sql.Connection, table: Table, form: Shape, tables: Tables) -> Promis
     asked = table.promises.k or 0
     nulls = getattr(table.method, "nulls", None) or "value"
     measured = 0
-    if sql.one(con, f"SELECT count(*) FROM {tables.counted}")[0]:
+    if sql.fetch_row(con, f"SELECT count(*) FROM {tables.counted}")[0]:
         arguments = f"{sql.literal(tables.counted)}, {sql.literal(form.classes)}, nulls := {sql.literal(nulls)}"
         query = f"SELECT k FROM anon.k_anonymity({arguments}, person := {sql.literal(table.person)})"
-        measured = sql.one(con, query)[0]
+        measured = sql.fetch_row(con, query)[0]
     passed = measured >= asked
-    size = counted(measured, "person", "people") if table.person else counted(measured, "row", "rows")
+    size = spell_count(measured, "person", "people") if table.person else spell_count(measured, "row", "rows")
     words = f"Every class has at least {size}." if passed else f"The smallest class has {size}; {asked} were promised."
     return Promise("k", asked, measured, passed, words, "fewer or coarser quasi-identifiers, or a smaller k")
 
@@ -135,7 +135,7 @@ def _diversity(con: sql.Connection, table: Table, form: Shape, tables: Tables, c
     if promises.l is not None:
         yield _l(con, table, arguments, column, promises.l)
     if promises.t is not None:
-        measured = sql.one(con, f"SELECT t FROM anon.t_closeness({arguments})")[0]
+        measured = sql.fetch_row(con, f"SELECT t FROM anon.t_closeness({arguments})")[0]
         passed = round(measured, 12) <= promises.t
         words = f"In every class, {column} is distributed as in the whole release, up to a distance of {measured:.3g}."
         yield Promise(f"t of {column}", promises.t, measured, passed, words, "larger classes (k), or a larger t")
@@ -152,19 +152,19 @@ def _l(con: sql.Connection, table: Table, arguments: str, column: str, asked: fl
         measured = excess if excess < float("inf") else None
         return Promise(f"recursive l of {column}", table.promises.c, measured, passed, words, helpful)
     measured = next(level for measure, level, _ in rows if measure == kind)
-    words = f"Every class has at least {counted(measured, 'value', 'values')} of {column}" + (
+    words = f"Every class has at least {spell_count(measured, 'value', 'values')} of {column}" + (
         "." if kind == "distinct" else ", counted by their entropy."
     )
     return Promise(f"l of {column}", asked, measured, round(measured, 9) >= asked, words, helpful)
 
 
-def _suppressed(con: sql.Connection, table: Table, tables: Tables) -> Promise:
-    gone = left_out(con, table, tables)
+def _count_suppressed(con: sql.Connection, table: Table, tables: Tables) -> Promise:
+    gone = suppression_entry(con, table, tables)
     by_rows = gone["people"] is None or table.is_linked
     count = (
-        counted(gone["rows"], "row was", "rows were")
+        spell_count(gone["rows"], "row was", "rows were")
         if by_rows
-        else counted(gone["people"] or 0, "person was", "people were")
+        else spell_count(gone["people"] or 0, "person was", "people were")
     )
     passed = gone["fraction"] <= gone["limit"]
     words = f"{count} suppressed ({gone['fraction']:.4%}; limit {gone['limit']:.4%})."
@@ -174,23 +174,25 @@ def _suppressed(con: sql.Connection, table: Table, tables: Tables) -> Promise:
     return Promise("max_suppressed_fraction", gone["limit"], gone["fraction"], passed, words, helpful)
 
 
-def _shared_values(con: sql.Connection, table: Table, tables: Tables) -> Promise:
+def _count_shared_values(con: sql.Connection, table: Table, tables: Tables) -> Promise:
     k = getattr(table.method, "k", None) or K.default
-    cells = shared_values(con, tables.original, tables.released, methods.protected(table), k, table.person).rare
+    cells = count_shared_values(
+        con, tables.original, tables.released, methods.columns_to_protect(table), k, table.person
+    ).rare
     words = (
         f"No category of fewer than {k} people and no number of fewer than three is released."
         if cells == 0
-        else f"{counted(cells, 'released value is that', 'released values are those')} of fewer people than promised: "
-        f"{k} for categories, three for numbers."
+        else f"{spell_count(cells, 'released value is that', 'released values are those')} of fewer people than "
+        f"promised: {k} for categories, three for numbers."
     )
     return Promise("rare_values", 0, cells, cells == 0, words, "running the job again, or a larger k")
 
 
 def _rows_of_people(con: sql.Connection, table: Table, tables: Tables) -> Promise:
     """Count new people with as many rows as only one or two people have, or with more than k people have."""
-    person, k = sql.name(table.person or ""), getattr(table.method, "k", None) or K.default
+    person, k = sql.quote(table.person or ""), getattr(table.method, "k", None) or K.default
     sizes = f"(SELECT count(*) AS size FROM {{}} WHERE {person} IS NOT NULL GROUP BY {person})"
-    found = sql.one(
+    found = sql.fetch_row(
         con,
         f"WITH held AS (FROM {sizes.format(tables.original)}), shown AS (FROM {sizes.format(tables.released)}), "
         f"longest AS (SELECT coalesce(min(size), 1) AS most FROM (FROM held ORDER BY size DESC LIMIT {k})), "
@@ -201,7 +203,7 @@ def _rows_of_people(con: sql.Connection, table: Table, tables: Tables) -> Promis
     words = (
         f"Nobody has more rows than {k} people of the original have, or as many as only one or two."
         if found == 0
-        else f"{counted(found, 'new person has', 'new people have')} as many rows as only one or two people of the "
+        else f"{spell_count(found, 'new person has', 'new people have')} as many rows as only one or two people of the "
         f"original, or more than {k} have."
     )
     return Promise("rows_of_people", 0, found, found == 0, words, "running the job again, or a larger k")
@@ -246,13 +248,13 @@ def _utility(con: sql.Connection, table: Table, tables: Tables) -> Iterator[Prom
     ):
         asked = getattr(promises, name)
         if asked is not None:
-            measured = sql.one(con, query.format(arguments))[0]
+            measured = sql.fetch_row(con, query.format(arguments))[0]
             passed = measured is not None and measured <= asked
             shown = "an unknown amount" if measured is None else f"{measured:.3g}"
             yield Promise(name, asked, measured, passed, words.format(shown), helpful)
 
 
-def linked(con: sql.Connection, releases: Mapping[str, tuple[Table, Shape, Tables]]) -> dict[str, Promise]:
+def count_linked(con: sql.Connection, releases: Mapping[str, tuple[Table, Shape, Tables]]) -> dict[str, Promise]:
     """Count, for each table whose rows a pseudonym links, the people whose rows are in exactly the same classes.
 
     A class of ten hides nobody whose rows, taken together, are in a set of classes that nobody else has. Where a
@@ -267,22 +269,24 @@ def linked(con: sql.Connection, releases: Mapping[str, tuple[Table, Shape, Table
     ]
     if not parts:
         return {}
-    measured = linked_size(con, parts)
+    measured = count_linked_people(con, parts)
     together = (
         "all tables, those of events left out," if any(one[0].is_linked for one in releases.values()) else "all tables,"
     )
-    return {name: _linked_promise(table, measured, together) for name, (table, _, _) in counted.items()}
+    return {name: _promise_of_linked(table, measured, together) for name, (table, _, _) in counted.items()}
 
 
-def linked_size(con: sql.Connection, parts: Sequence[tuple[str, str, Sequence[str]]]) -> int:
+def count_linked_people(con: sql.Connection, parts: Sequence[tuple[str, str, Sequence[str]]]) -> int:
     """Count the people of the rarest combination of classes, given each table, its column of people and its classes."""
     rows = []
     for number, (table, whose, classes) in enumerate(parts):
         # a class is named by hashes, since texts put together could be read in two ways
-        cells = " || ".join(f"md5(coalesce('=' || {sql.name(column)}::VARCHAR, ''))" for column in classes)
-        rows.append(f"SELECT {number} AS part, {sql.name(whose)}::VARCHAR AS whose, md5({cells}) AS class FROM {table}")
+        cells = " || ".join(f"md5(coalesce('=' || {sql.quote(column)}::VARCHAR, ''))" for column in classes)
+        rows.append(
+            f"SELECT {number} AS part, {sql.quote(whose)}::VARCHAR AS whose, md5({cells}) AS class FROM {table}"
+        )
     return int(
-        sql.one(
+        sql.fetch_row(
             con,
             f"WITH people AS (SELECT list_sort(list(DISTINCT part || ' ' || class), 'ASC', 'NULLS LAST') AS classes "
             f"FROM ({' UNION ALL '.join(rows)}) WHERE whose IS NOT NULL GROUP BY whose) "
@@ -291,14 +295,14 @@ def linked_size(con: sql.Connection, parts: Sequence[tuple[str, str, Sequence[st
     )
 
 
-def _linked_promise(table: Table, measured: int, together: str) -> Promise:
+def _promise_of_linked(table: Table, measured: int, together: str) -> Promise:
     asked = table.promises.linked_k if table.promises.linked_k is not None else table.promises.k or 0
     words = (
         f"Linked by pseudonym across {together} at least "
-        f"{counted(measured, 'person shares', 'people share')} every combination of classes."
+        f"{spell_count(measured, 'person shares', 'people share')} every combination of classes."
         if measured >= asked
         else f"Linked by pseudonym across {together} the rarest combination of classes belongs to "
-        f"{counted(measured, 'person', 'people')}; {asked} were promised."
+        f"{spell_count(measured, 'person', 'people')}; {asked} were promised."
     )
     helpful = "dropping the pseudonym, coarser quasi-identifiers, or a smaller linked_k where that is acceptable"
     return Promise("linked_k", asked, measured, measured >= asked, words, helpful)

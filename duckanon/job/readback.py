@@ -53,13 +53,13 @@ class Shape:
     @property
     def columns(self) -> list[str]:
         """The names of the columns in the file."""
-        return [_defused_name(name) if self.no_formulas else name for name in self.expressions]
+        return [_defuse_name(name) if self.no_formulas else name for name in self.expressions]
 
     @property
     def selected(self) -> str:
         """The select list of the release to write."""
         shown = zip(self.columns, self.expressions.values(), strict=True)
-        return ", ".join(f"{expression} AS {sql.name(name)}" for name, expression in shown)
+        return ", ".join(f"{expression} AS {sql.quote(name)}" for name, expression in shown)
 
 
 def in_order(table: Table, columns: Iterable[str]) -> list[str]:
@@ -77,23 +77,23 @@ def shape(con: sql.Connection, table_name: str, table: Table, released: str) -> 
     kind = format_of(table.target.path)
     assert kind is not None
     types = sql.columns(con, released)
-    person = None if table.method.makes_cells else methods.dropped_person(table)  # cells may have a column of its name
+    person = None if table.method.makes_cells else methods.person_to_drop(table)  # cells may have a column of its name
     shown = {column: types[column] for column in in_order(table, types) if column != person}
     parts = {column: _parts(column, column_type, kind) for column, column_type in shown.items()}
     if table.target.no_formulas:
         texts = [column for column, column_type in shown.items() if not _NO_TEXT.match(column_type)]
-        parts |= {column: {column: _defused(parts[column][column])} for column in texts}
+        parts |= {column: {column: _defuse(parts[column][column])} for column in texts}
         shown |= dict.fromkeys(texts, "VARCHAR")
     expressions: dict[str, str] = {}
     for part in parts.values():
-        names = set(map(sql.folded, expressions))
-        if taken := [name for name in part if sql.folded(name) in names]:
+        names = set(map(sql.fold_name, expressions))
+        if taken := [name for name in part if sql.fold_name(name) in names]:
             raise PolicyError(
                 f"target.path: an interval is two columns there, and needs the name {taken[0]}, which is taken; rename "
                 "that column in source.query, or write a Parquet file."
             )
         expressions |= part
-    quasi = table.named("quasi_identifier") if table.method.makes_classes else []
+    quasi = table.with_roles("quasi_identifier") if table.method.makes_classes else []
     quasi += [ROW_COUNT] if table.is_linked and ROW_COUNT in types else []  # of which k people know, too
     classes = [name for column in quasi for name in parts.get(column, ())]
     is_compressed = table.target.path.lower().endswith(".gz")
@@ -101,39 +101,39 @@ def shape(con: sql.Connection, table_name: str, table: Table, released: str) -> 
     return Shape(kind, is_compressed, named, expressions, shown, classes, table.target.no_formulas)
 
 
-def written_text(target: Target, expression: str) -> str:
+def text_at_target(target: Target, expression: str) -> str:
     """Return the expression of what a target shows of a text."""
     shown = f"nullif({expression}, '')" if format_of(target.path) == "csv" else expression
-    return _defused(shown) if target.no_formulas else shown
+    return _defuse(shown) if target.no_formulas else shown
 
 
-def restored(form: Shape, types: Mapping[str, str]) -> str:
+def restore_types(form: Shape, types: Mapping[str, str]) -> str:
     """Return the select list that makes columns of these types again of what a file shows, without those it lacks."""
     found = []
     for column, column_type in types.items():
-        quoted = sql.name(column)
+        quoted = sql.quote(column)
         if column in form.expressions:
             found.append(f"{quoted}::{column_type} AS {quoted}")
         elif f"{column}_lo" in form.expressions:
-            lo, hi = sql.name(f"{column}_lo"), sql.name(f"{column}_hi")
+            lo, hi = sql.quote(f"{column}_lo"), sql.quote(f"{column}_hi")
             whole = f"CASE WHEN {lo} IS NOT NULL OR {hi} IS NOT NULL THEN {{'lo': {lo}, 'hi': {hi}}} END"
             found.append(f"({whole})::{column_type} AS {quoted}")
     return ", ".join(found)
 
 
-def _defused(expression: str) -> str:
+def _defuse(expression: str) -> str:
     """Put an apostrophe before what a spreadsheet would compute; a plain number is no formula."""
     text = f"({expression})::VARCHAR"
     defused = f"regexp_replace({text}, {sql.literal(_FORMULA)}, {sql.literal(_APOSTROPHE)}, 'g')"
     return f"CASE WHEN regexp_full_match({text}, {sql.literal(_NUMBER)}) THEN {text} ELSE {defused} END"
 
 
-def _defused_name(name: str) -> str:
+def _defuse_name(name: str) -> str:
     return f"'{name}" if re.match(r'[\s"]*[=+\-@＝＋－＠]|[\t\r]', name) else name
 
 
 def _parts(column: str, column_type: str, kind: Format) -> dict[str, str]:
-    quoted = sql.name(column)
+    quoted = sql.quote(column)
     if kind in ("csv", "postgresql") and column_type.startswith("STRUCT(lo ") and ", hi " in column_type:
         return {f"{column}_lo": f"{quoted}.lo", f"{column}_hi": f"{quoted}.hi"}
     if kind == "csv" and column_type == "VARCHAR":
@@ -150,7 +150,7 @@ def write(con: sql.Connection, form: Shape, released: str, path: Path) -> None:
         if form.kind == "duckdb":
             con.execute(f"ATTACH {place} AS {_CATALOG}").fetchall()
             try:
-                con.execute(f"CREATE TABLE {_CATALOG}.main.{sql.name(form.table)} AS {query}").fetchall()
+                con.execute(f"CREATE TABLE {_CATALOG}.main.{sql.quote(form.table)} AS {query}").fetchall()
                 con.execute(f"CHECKPOINT {_CATALOG}").fetchall()
             finally:
                 con.execute(f"DETACH {_CATALOG}").fetchall()
@@ -160,7 +160,7 @@ def write(con: sql.Connection, form: Shape, released: str, path: Path) -> None:
         else:
             con.execute(f"COPY ({query}) TO {place} (FORMAT parquet)").fetchall()
     except duckdb.Error as error:
-        raise FileProblem(f"the release cannot be written ({sql.why(error)}).") from None
+        raise FileProblem(f"the release cannot be written ({sql.reason(error)}).") from None
 
 
 def deliver(
@@ -172,23 +172,23 @@ def deliver(
     may be longer than the values.
     """
     before, after = sql.columns(con, original.table), sql.columns(con, released)
-    passed = table.named("sensitive", "free") if table.method.makes_classes else []
+    passed = table.with_roles("sensitive", "free") if table.method.makes_classes else []
     declared = {
         column: original.declared[column]
         for column, column_type in after.items()
         if column in original.declared
         and before.get(column) == column_type
-        and (column in passed or (column in methods.protected(table) and column_type != "VARCHAR"))
+        and (column in passed or (column in methods.columns_to_protect(table) and column_type != "VARCHAR"))
     }
-    return warehouse.write(con, name, f"SELECT {form.selected} FROM {released}", declared, _written(released))
+    return warehouse.write(con, name, f"SELECT {form.selected} FROM {released}", declared, _server_table(released))
 
 
-def written_rows(released: str) -> str:
+def rows_on_server(released: str) -> str:
     """Return the query of what a server has of a release that was delivered."""
-    return f"SELECT * FROM {_written(released)}"
+    return f"SELECT * FROM {_server_table(released)}"
 
 
-def _written(released: str) -> str:
+def _server_table(released: str) -> str:
     return f"written_{released}"
 
 
@@ -201,16 +201,16 @@ def read_back(
     file does not tell it. `file` is a path, or the query of a server's rows; without it nothing was written, and the
     table is what a reader would see.
     """
-    person = methods.dropped_person(table) if table.method.makes_classes else None
-    whose = f", release.{sql.name(person)}" if person else ""
-    others = table.named("sensitive", "person", "pseudonym") if table.method.makes_classes else []
+    person = methods.person_to_drop(table) if table.method.makes_classes else None
+    whose = f", release.{sql.quote(person)}" if person else ""
+    others = table.with_roles("sensitive", "person", "pseudonym") if table.method.makes_classes else []
     needed = [*form.classes, *(column for column in others if column != person)]
     needed = list(form.expressions) if table.method.makes_cells else needed
-    columns = ", ".join(f"{_typed(table, form, column)} AS {sql.name(column)}" for column in needed)
+    columns = ", ".join(f"{_type_column(table, form, column)} AS {sql.quote(column)}" for column in needed)
     is_text = "::VARCHAR" if form.kind == "csv" else ""
     try:
         if file is None:
-            seen = ", ".join(f"{value}{is_text} AS {sql.name(name)}" for name, value in form.expressions.items())
+            seen = ", ".join(f"{value}{is_text} AS {sql.quote(name)}" for name, value in form.expressions.items())
             rows = f"SELECT {seen} FROM {released}"
         else:
             rows = file if isinstance(file, str) else file_rows(con, form, file, _CATALOG)
@@ -222,18 +222,18 @@ def read_back(
             f"FROM ({rows}) AS file{f' POSITIONAL JOIN {released} AS release' if person else ''}"
         ).fetchall()
     except duckdb.Error as error:
-        raise FileProblem(f"the written release cannot be read back ({sql.why(error)}).") from None
+        raise FileProblem(f"the written release cannot be read back ({sql.reason(error)}).") from None
     finally:
         if file is not None and form.kind == "duckdb":
             con.execute(f"DETACH DATABASE IF EXISTS {_CATALOG}").fetchall()
 
 
-def _typed(table: Table, form: Shape, column: str) -> str:
+def _type_column(table: Table, form: Shape, column: str) -> str:
     """Return a column of the file; sensitive numbers and dates of a CSV file as such, since t asks how far apart."""
     column_type = form.types.get(column, "VARCHAR")
-    if form.kind == "csv" and column in table.named("sensitive") and column_type != "VARCHAR":
-        return f"file.{sql.name(column)}::{column_type}"
-    return f"file.{sql.name(column)}"
+    if form.kind == "csv" and column in table.with_roles("sensitive") and column_type != "VARCHAR":
+        return f"file.{sql.quote(column)}::{column_type}"
+    return f"file.{sql.quote(column)}"
 
 
 def file_rows(con: sql.Connection, form: Shape, path: Path, catalog: str) -> str:
@@ -241,20 +241,23 @@ def file_rows(con: sql.Connection, form: Shape, path: Path, catalog: str) -> str
     place = sql.literal(str(path))
     if form.kind == "duckdb":
         con.execute(f"ATTACH {place} AS {catalog} (READ_ONLY)").fetchall()
-        return f"SELECT * FROM {catalog}.main.{sql.name(form.table)}"
+        return f"SELECT * FROM {catalog}.main.{sql.quote(form.table)}"
     if form.kind == "csv":
         return _csv_rows(path, form.expressions, form.is_compressed)
     return f"SELECT * FROM read_parquet({place})"
 
 
-def released_csv(path: Path) -> str:
+def read_csv_release(path: Path) -> str:
     """Return the query of the rows of a CSV file that a job wrote, by its own names, which DuckDB would trim."""
     is_compressed = path.name.lower().endswith(".gz")
     try:
         with gzip.open(path, "rb") if is_compressed else path.open("rb") as file:
             names = next(csv.reader(io.TextIOWrapper(file, encoding="utf-8", newline="")), [])
     except (OSError, EOFError, zlib.error, UnicodeDecodeError, csv.Error) as error:
-        raise FileProblem(f"{path}: the release cannot be read ({type(error).__name__}).") from None
+        why = getattr(error, "strerror", None) or "it is no CSV file in UTF-8"
+        raise FileProblem(f"{path}: the release cannot be read ({why}).") from None
+    if not names:
+        raise FileProblem(f"{path}: the release cannot be read (its first line has no names of columns).")
     return _csv_rows(path, names, is_compressed)
 
 
@@ -270,10 +273,10 @@ def _csv_rows(path: Path, names: Iterable[str], is_compressed: bool) -> str:
 def _compare(con: sql.Connection, form: Shape, released: str, rows: str, is_text: str) -> None:
     names = [row[0] for row in con.execute(f"DESCRIBE {rows}").fetchall()]
     written = ", ".join(f"{expression}{is_text}" for expression in form.expressions.values())
-    other_rows, in_file, in_release = sql.one(
+    other_rows, in_file, in_release = sql.fetch_row(
         con,
         f"SELECT count(*) FILTER (file.line IS DISTINCT FROM release.line), count(file.line), count(release.line) "
-        f"FROM (SELECT row({sql.names(form.expressions)}) AS line FROM ({rows})) AS file "
+        f"FROM (SELECT row({sql.quote_all(form.expressions)}) AS line FROM ({rows})) AS file "
         f"POSITIONAL JOIN (SELECT row({written}) AS line FROM {released}) AS release",
     )
     if names != list(form.expressions) or other_rows or in_file != in_release:
@@ -285,6 +288,8 @@ def _compare(con: sql.Connection, form: Shape, released: str, rows: str, is_text
 def label_counts(con: sql.Connection, rows: str, held: Mapping[str, Sequence[str]]) -> dict[str, int]:
     """Count the labels of columns in what a reader sees, NULL included; `held` names the parts of each column."""
     return {
-        column: int(sql.one(con, f"SELECT count(*) FROM (SELECT DISTINCT {sql.names(list(names))} FROM {rows})")[0])
+        column: int(
+            sql.fetch_row(con, f"SELECT count(*) FROM (SELECT DISTINCT {sql.quote_all(list(names))} FROM {rows})")[0]
+        )
         for column, names in held.items()
     }

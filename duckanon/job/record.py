@@ -39,7 +39,7 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def begun(file: PolicyFile) -> Record:
+def begin_record(file: PolicyFile) -> Record:
     """Return a record at the beginning of a run."""
     return {
         "duckanon": duckanon.__version__,
@@ -76,9 +76,9 @@ def of_table(
         "output": output,
         "method": {"name": table.method.name, "parameters": parameters},
         "columns": columns_of(table),
-        "suppressed": aggregates.left_out(con, tables, parameters)
+        "suppressed": aggregates.suppression_entry(con, tables, parameters)
         if table.method.makes_cells
-        else promises.left_out(con, table, tables),
+        else promises.suppression_entry(con, table, tables),
         "promises": [],
     }
 
@@ -91,7 +91,7 @@ def columns_of(table: Table) -> list[ColumnEntry]:
     ]
 
 
-def broken_words(promises_by_table: dict[str, list[Promise]]) -> str:
+def describe_broken(promises_by_table: dict[str, list[Promise]]) -> str:
     """Say which promises are broken, with what was reached and what would help."""
     return "\n".join(
         f"{name}: {broken.name}: promised {broken.asked:g}, "
@@ -131,7 +131,7 @@ def load(path: str | Path) -> dict[str, Any]:
     try:
         found = json.loads(
             Path(path).read_text(encoding="utf-8"),
-            object_pairs_hook=_named_once,
+            object_pairs_hook=_refuse_repeated,
             parse_constant=_finite,
             parse_float=_finite,
             parse_int=_whole,
@@ -139,30 +139,35 @@ def load(path: str | Path) -> dict[str, Any]:
         json.dumps(found, ensure_ascii=False).encode()  # half a character is none
     except (OSError, ValueError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no JSON"
+        why = str(error) if isinstance(error, _AmbiguousError) else why
         raise FileProblem(f"{path}: the record cannot be read ({why}).") from None
     if not isinstance(found, dict) or not isinstance(found.get("tables"), list):
         raise FileProblem(f"{path}: it is no record of a release.")
     return found
 
 
-def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+class _AmbiguousError(ValueError):
+    """JSON that readers take in different ways, or not at all."""
+
+
+def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Refuse an object that says something twice: two readers would believe different things."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError
+        raise _AmbiguousError("it says something twice")
     return found
 
 
 def _finite(text: str) -> float:
     number = float(text)
     if not math.isfinite(number):
-        raise ValueError
+        raise _AmbiguousError("it has a number that JSON does not have")
     return number
 
 
 def _whole(text: str) -> int:
     if len(text) > _LONGEST:
-        raise ValueError
+        raise _AmbiguousError("it has a number of too many digits")
     return int(text)
 
 
@@ -179,6 +184,7 @@ def _fault(document: Any, error: ValidationError) -> str:
         "missing": "is missing",
         "extra_forbidden": "is no field of a record",
         "string_pattern_mismatch": "is not written as the job writes it",
+        "value_error": "is no name of a file",
     }.get(
         problem["type"],
         re.sub(r"^[A-Z]\w+ should (be|have)", r"must \1", problem["msg"]).replace("dictionary", "table"),
@@ -190,7 +196,7 @@ def differences(old: Record, new: Record) -> list[str]:
     """Return what is different in the newer of two records, a line each."""
     lines = [f"{old.get('finished')} -> {new.get('finished')}"]
     for name in ("duckanon", "duckdb", "python", "outcome"):
-        lines += _changed(name, old.get(name), new.get(name))
+        lines += _describe_change(name, old.get(name), new.get(name))
     if _hash(old.get("policy")) != _hash(new.get("policy")):
         lines.append("policy: changed")
     before = {table["name"]: table for table in old["tables"]}
@@ -208,39 +214,41 @@ def _hash(part: Any) -> Any:
     return part.get("sha256") if isinstance(part, dict) else None
 
 
-def _changed(name: str, old: Any, new: Any) -> Iterator[str]:
+def _describe_change(name: str, old: Any, new: Any) -> Iterator[str]:
     if old != new:
-        yield f"{name}: {_shown(old)} -> {_shown(new)}"
+        yield f"{name}: {_format_value(old)} -> {_format_value(new)}"
 
 
-def _all_changed(what: str, old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[str]:
+def _describe_changes(what: str, old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[str]:
     for name in sorted(old.keys() | new.keys()):
-        yield from _changed(f"{what} {name}", old.get(name), new.get(name))
+        yield from _describe_change(f"{what} {name}", old.get(name), new.get(name))
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return "-" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
 def _of_table(old: TableEntry, new: TableEntry) -> Iterator[str]:
     for what in ("rows", "people"):
-        yield from _changed(f"original {what}", old[what], new[what])
-    yield from _changed("released rows", old["output"]["rows"], new["output"]["rows"])
-    yield from _changed("released people", old["output"]["people"], new["output"]["people"])
-    yield from _changed("suppressed", old["suppressed"]["fraction"], new["suppressed"]["fraction"])
+        yield from _describe_change(f"original {what}", old[what], new[what])
+    yield from _describe_change("released rows", old["output"]["rows"], new["output"]["rows"])
+    yield from _describe_change("released people", old["output"]["people"], new["output"]["people"])
+    yield from _describe_change("suppressed", old["suppressed"]["fraction"], new["suppressed"]["fraction"])
     if _hash(old) == _hash(new):
         yield "original: the same rows, released again: two releases of one table reveal more than one"
-    yield from _changed("method", old["method"]["name"], new["method"]["name"])
-    yield from _all_changed("parameter", old["method"]["parameters"], new["method"]["parameters"])
+    yield from _describe_change("method", old["method"]["name"], new["method"]["name"])
+    yield from _describe_changes("parameter", old["method"]["parameters"], new["method"]["parameters"])
     by_parts = ["memory" in table and table["memory"]["by_parts"] for table in (old, new)]
-    yield from _changed("processed in partitions", *by_parts)
+    yield from _describe_change("processed in partitions", *by_parts)
     roles = [{column["name"]: column["role"] for column in table["columns"]} for table in (old, new)]
-    yield from _all_changed("column", *roles)
+    yield from _describe_changes("column", *roles)
     kept = [{promise["name"]: promise for promise in table["promises"]} for table in (old, new)]
     for name in sorted(kept[0].keys() | kept[1].keys()):
         before, after = (promises.get(name) for promises in kept)
-        yield from _changed(f"promise {name}, asked", before and before["asked"], after and after["asked"])
-        yield from _changed(f"promise {name}, measured", before and before["measured"], after and after["measured"])
+        yield from _describe_change(f"promise {name}, asked", before and before["asked"], after and after["asked"])
+        yield from _describe_change(
+            f"promise {name}, measured", before and before["measured"], after and after["measured"]
+        )
     yield from _difference_attack(old, new)
 
 

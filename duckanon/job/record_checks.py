@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
@@ -17,6 +18,7 @@ from duckanon.job import aggregates
 from duckanon.job.methods import SHARED_VALUES, treatments
 from duckanon.job.policy import format_of
 from duckanon.job.policy_methods import MODELS
+from duckanon.job.promise_sentences import is_sentence_of
 
 _AT_LEAST = ("k", "linked_k", "known_events", "l", "joint_k", "joint_l")
 _BELOW = ("recursive l",)
@@ -79,8 +81,8 @@ def contradictions(record: Record) -> Iterator[Contradiction]:
     for name, is_wrong, words in (
         ("outcome", record["outcome"] != "released", "the record is not of a release"),
         ("finished", not record["started"] <= (record["finished"] or ""), "the run did not end after it began"),
-        ("tables", _repeated(table["name"] for table in tables), "two tables have the same name"),
-        ("files", _repeated(table["output"]["path"] or "" for table in tables), "two releases have the same name"),
+        ("tables", _has_repeated(table["name"] for table in tables), "two tables have the same name"),
+        ("files", _has_repeated(table["output"]["path"] or "" for table in tables), "two releases have the same name"),
         ("report", not record["report"] and any("measures" in one for one in tables), "its hash is missing"),
     ):
         if is_wrong:
@@ -101,8 +103,8 @@ def contradictions(record: Record) -> Iterator[Contradiction]:
         yield "record", "account", "its joint_k is another than that of the promise"
 
 
-def _repeated(names: Iterable[str]) -> bool:
-    lower = [sql.folded(name) for name in names]
+def _has_repeated(names: Iterable[str]) -> bool:
+    lower = [sql.fold_name(name) for name in names]
     return len(set(lower)) < len(lower)
 
 
@@ -113,10 +115,12 @@ def _of_table(table: TableEntry) -> Iterator[tuple[str, str]]:
         yield "sha256", "the record has no hash of the release"
     elif output["format"] not in ("postgresql", format_of(output["path"])):
         yield "format", "it is not that of the file's name"
+    elif output["format"] != "postgresql" and PurePath(output["path"]).name != output["path"]:
+        yield "path", "the record names a folder"
     originals = [name in table for name in ("rows", "people", "sha256", "suppressed")]
     if any(originals) and not all(originals):
         yield "original", "the record has a part of what it says of the original"
-    if _repeated(column["name"] for column in columns) or _repeated(output["columns"]):
+    if _has_repeated(column["name"] for column in columns) or _has_repeated(output["columns"]):
         yield "columns", "two columns have the same name"
     model = MODELS.get(method)
     if model is None:
@@ -126,7 +130,7 @@ def _of_table(table: TableEntry) -> Iterator[tuple[str, str]]:
         what = column["treatment"].removeprefix("shifted per person, then ")
         if what not in treatments(method, column["role"]):
             yield "columns", f"{column['name']} cannot become what the record says"
-    if unexplained := unexplained_columns(table, output["columns"]):
+    if unexplained := find_unexplained_columns(table, output["columns"]):
         yield "columns", f"the record does not explain {', '.join(unexplained)}"
     quasi = {column["name"] for column in columns if column["role"] == "quasi_identifier"}
     if set(output["labels"]) != (quasi if model.makes_classes else set()):
@@ -157,7 +161,7 @@ def _tells_cells(table: TableEntry, quasi: set[str]) -> bool:
     )
 
 
-def unexplained_columns(table: TableEntry, names: Sequence[str]) -> list[str]:
+def find_unexplained_columns(table: TableEntry, names: Sequence[str]) -> list[str]:
     """Return columns of a file that the record does not explain, and those of the record that the file lacks."""
     method, left = table["method"], list(names)
     missing = []
@@ -189,9 +193,11 @@ def _of_promises(record: Record, table: TableEntry) -> Iterator[tuple[str, str]]
             yield name, "there is no such promise"
         elif not (is_kept(promise) and promise["passed"]):
             yield name, "the promise is broken, by the record's own numbers"
+        elif not is_sentence_of(kind, about, promise["words"]):
+            yield name, "its sentence is not that of the promise"
         elif wrong := _other_numbers(record, table, promise):
             yield name, f"its sentence says {wrong}, which is no number of the record"
-    if missing := [name for name in _required(table) if name not in promises]:
+    if missing := [name for name in _list_required(table) if name not in promises]:
         yield "promises", f"{', '.join(missing)} is missing"
     for name, promise in promises.items():
         kind = "k" if name == "known_events" and "known" in given else kind_of(promise)[0]
@@ -230,7 +236,7 @@ def _of_suppressed(table: TableEntry, promise: PromiseEntry) -> Iterator[tuple[s
         yield "suppressed", "the numbers of who was suppressed contradict each other"
 
 
-def _required(table: TableEntry) -> Iterator[str]:
+def _list_required(table: TableEntry) -> Iterator[str]:
     """Yield the promises that every release by its method has."""
     method, given = table["method"]["name"], table["method"]["parameters"]
     yield "max_suppressed_fraction"

@@ -47,12 +47,12 @@ def translate_errors(file: PolicyFile, *tables: str, policy_names: Mapping[str, 
     try:
         yield
     except duckdb.Error as error:
-        why = sql.why(error)
+        why = sql.reason(error)
         if not why.startswith("anon."):
             raise FileProblem(f"{file.path}: the release failed ({why}).") from None
         for name, policy_name in (policy_names or {}).items():
             why = policy_name.join(re.split(rf"\b{name}\b", why))
-        if narrowed := _narrowing_errors(file, tables, told(why)):
+        if narrowed := _narrowing_errors(file, tables, read_judged_pairs(why)):
             raise PolicyError("\n".join(narrowed)) from None
         if _UNREACHABLE.search(why):
             raise PromiseBroken(
@@ -92,7 +92,7 @@ def foreseen(
     """Return the pairs that a release would refuse, judged by a plan for a sample of a query's rows."""
     if not protected or not kept:
         return []
-    listed = sql.names([*protected, *kept])
+    listed = sql.quote_all([*protected, *kept])
     given = f", hierarchies := {sql.literal(hierarchies)}" if hierarchies else ""
     try:
         con.execute(
@@ -115,11 +115,12 @@ def foreseen(
     return found
 
 
-def told(refusal: str) -> list[Judged]:
+def read_judged_pairs(refusal: str) -> list[Judged]:
     """Return the pairs that a refusal of one of our functions names.
 
     Examples:
-        >>> told('anon.boxes: the column "age" in keep narrows down "born", "year" narrows down "born"; omit them.')
+        >>> text = 'anon.boxes: the column "age" in keep narrows down "born", "year" narrows down "born"; omit them.'
+        >>> read_judged_pairs(text)
         [('age', 'born', True), ('year', 'born', True)]
     """
     known, _, unknown = refusal.partition(_UNJUDGED)

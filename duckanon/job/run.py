@@ -1,4 +1,8 @@
-"""A release from the policy to the file: read, released, written beside, read back, counted, and only then named."""
+"""A release from the policy to the file, in four steps: read, make, check, publish.
+
+Tables are read and made one after the other. What was written beside the targets is read back and counted; files are
+renamed into place only when every promise was kept. All steps share one `Run`.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +11,14 @@ import json
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import duckanon
 from duckanon._bridge import sql
 from duckanon._core.common import progress
-from duckanon._core.common.names import refuses_unknown_options
+from duckanon._core.common.names import refuse_unknown_options
 from duckanon._core.common.release_record import Record
 from duckanon.job import (
     account,
@@ -27,22 +32,62 @@ from duckanon.job import (
     signing,
     sources,
 )
-from duckanon.job.cohorts import cohorts_of
+from duckanon.job.account import JobAccount
+from duckanon.job.cohorts import Cohorts, cohorts_of
+from duckanon.job.consistency import check_exact_events, refuse_uncounted
 from duckanon.job.errors import Cancelled, PromiseBroken
-from duckanon.job.former_files import check_owner
-from duckanon.job.linked_consistency import uncounted
-from duckanon.job.places import Originals, Outbox, Places, originals, places
-from duckanon.job.policy_file import changes_of
-from duckanon.job.promise_claims import refuse_uncounted
+from duckanon.job.places import Originals, Outbox, Places, check_owner, originals, places
+from duckanon.job.policy_file import PolicyFile, changes_of
 from duckanon.job.promises import Tables
-from duckanon.job.table_result import TableResult, compare_with_last, last_release, release_table
+from duckanon.job.table_result import TableResult, compare_with_last, find_last_release, release_table
 from duckanon.job.warehouse import Warehouse
 
 _LOOK_EVERY = 0.1
 """Seconds between two looks whether a job was cancelled."""
 
 
-@refuses_unknown_options("duckanon")
+@dataclass(frozen=True)
+class Request:
+    """What a run is asked for; `changes` override the policy (`policy_file.changes_of`)."""
+
+    policy: str | Path
+    changes: Mapping[str, Any]
+    previous: str | Path | None = None
+    is_dry: bool = False  # everything is done except writing
+    policy_text: str | None = None  # of the policy when the release was decided
+    sign: str | Path | None = None  # the file of the key that signs the record
+
+
+@dataclass
+class Run:
+    """What the steps of a run share.
+
+    A trial of `duckanon policy check` has a connection, a policy, paths and a storage only, and writes nothing.
+    """
+
+    con: sql.Connection
+    file: PolicyFile
+    paths: Places
+    storage: backends.Storage
+    key: keys.Secret | None = None  # of pseudonyms
+    say: Callable[[str], None] = lambda _: None  # called with each step
+    outbox: Outbox | None = None  # None where nothing is written
+    warehouse: Warehouse = field(default_factory=lambda: Warehouse({}))
+    account: JobAccount | None = None
+    results: dict[str, TableResult] = field(default_factory=dict)  # by the names of the tables, as they are made
+
+
+@dataclass(frozen=True)
+class TableInput:
+    """A table that was read, and is to be released."""
+
+    name: str
+    original: sources.Original
+    tables: Tables
+    cohorts: Cohorts | None = None
+
+
+@refuse_unknown_options("duckanon")
 def release(
     policy: str | Path,
     *,
@@ -88,7 +133,7 @@ def release(
         FileProblem: A source cannot be read, or a target cannot be written.
         Cancelled: `cancel` was set before the release was published.
     """
-    given = changes_of(
+    changes = changes_of(
         source=source,
         table=table,
         query=query,
@@ -98,24 +143,23 @@ def release(
         memory=memory,
         no_formulas=no_formulas,
     )
-    tell = say or printer(show_progress)
+    request = Request(policy, changes, previous, dry_run, policy_text, sign)
+    show_step = say or printer(show_progress)
     con = connection()
     try:
-        with _cancelled_by(cancel, con) as stop_if_asked:
+        with _watch_cancel(cancel, con) as stop_if_asked:
 
-            def step(text: str) -> None:
-                tell(text)
+            def begin_step(text: str) -> None:
+                show_step(text)
                 stop_if_asked()
 
-            return released(
-                con, policy, given, previous=previous, dry_run=dry_run, say=step, policy_text=policy_text, sign=sign
-            )
+            return run_release(con, request, begin_step)
     finally:
         con.close()
 
 
 @contextlib.contextmanager
-def _cancelled_by(cancel: threading.Event | None, con: sql.Connection) -> Iterator[Callable[[], None]]:
+def _watch_cancel(cancel: threading.Event | None, con: sql.Connection) -> Iterator[Callable[[], None]]:
     """Let an event stop the block, with `Cancelled` for whatever a step raises; give a function that stops here."""
     if cancel is None:
         yield lambda: None
@@ -135,7 +179,7 @@ def _cancelled_by(cancel: threading.Event | None, con: sql.Connection) -> Iterat
     watcher = threading.Thread(target=watch, name="duckanon-cancel", daemon=True)
     watcher.start()
     try:
-        with progress.watched_by(ask):
+        with progress.watch(ask):
             yield ask
     except (Exception, progress.StoppedError):
         if cancel.is_set():
@@ -154,146 +198,159 @@ def connection() -> sql.Connection:
     return con
 
 
-def released(
-    con: sql.Connection,
-    policy: str | Path,
-    given: dict[str, Any],
-    *,
-    previous: str | Path | None,
-    dry_run: bool,
-    say: Callable[[str], None],
-    policy_text: str | None = None,
-    sign: str | Path | None = None,
-) -> Record:
+def run_release(con: sql.Connection, request: Request, say: Callable[[str], None]) -> Record:
     """Release the tables of a policy through a connection of `connection`, which can be interrupted."""
-    file = policy_file.read(policy, given, policy_text)
+    file = policy_file.read(request.policy, request.changes, request.policy_text)
     consistency.check(file)
     key = keys.read(file)
-    where = places(file)
-    signing_key = signing.read_key(Path(sign)) if sign is not None else None
-    read = originals(file, where, previous)
-    read.add([Path(sign)] if sign is not None else [])
-    run = record.begun(file)
-    run["warnings"] += check_owner(file, where)
+    paths = places(file)
+    key_file = Path(request.sign) if request.sign is not None else None
+    signing_key = signing.read_key(key_file) if key_file else None
+    files_read = originals(file, paths, request.previous)
+    files_read.add([key_file] if key_file else [])
+    entry = record.begin_record(file)
+    entry["warnings"] += check_owner(file, paths)
     with (
-        Warehouse({} if dry_run else where.tables) as warehouse,
-        account.opened(file, where, key, dry_run=dry_run) as ledger,
-        _outbox(where, warehouse, ledger, read, dry_run) as outbox,
-        backends.open_storage(con, file.policy.memory, outbox.spill) as place,
+        Warehouse({} if request.is_dry else paths.tables) as warehouse,
+        account.open_account(file, paths, key, dry_run=request.is_dry) as ledger,
+        Outbox([]) if request.is_dry else _open_outbox(paths, warehouse, ledger, files_read) as outbox,
+        backends.open_storage(con, file.policy.memory, outbox.spill) as storage,
     ):
         warehouse.check()
         con.execute(f"SET file_search_path = {sql.literal(str(file.path.parent.resolve()))}").fetchall()
         con.execute(f"SET temp_directory = {sql.literal(str(outbox.spill))}").fetchall()
-        made: dict[str, TableResult] = {}
-        events: dict[str, tuple[sources.Original, Tables]] = {}
-        for number, name in enumerate(file.policy.tables, 1):
-            say(f"reading {name}")
-            with read.watched(con) as look:
-                original = sources.read(con, file, name, number, key, look, place.schema)
-                reference = sources.reference(con, file, file.policy.tables[name], number)
-                hierarchies = sources.hierarchies(con, file, name, number, original.table)
-            box = None if dry_run else outbox
-            cohorts = cohorts_of(ledger, file, name, Path(previous) if previous else where.targets.get(name))
-            forms = (original.table, f"released_{number}", f"counted_{number}")
-            tables = Tables(*forms, reference, hierarchies, has_former_people=cohorts is not None)
-            columns = sql.columns(con, original.table)
-            if tells_more := uncounted(con, file, name, columns, f"FROM {sql.name(original.table)}"):
-                raise tells_more
-            if file.policy.tables[name].is_linked:
-                events[name] = original, tables
-            else:
-                made[name] = release_table(
-                    con, file, name, original, tables, box, warehouse, where, place, say, cohorts, key
-                )
-                if ledger and cohorts:
-                    ledger.add(con, name, made[name])
-        if events:
-            of_people = {name: one.tables for name, one in made.items()}
-            of_events = {name: tables for name, (_, tables) in events.items()}
-            linked_release.release_together(con, file, of_people, of_events, place, say)
-        for name, (original, tables) in events.items():
-            made[name] = release_table(con, file, name, original, tables, box, warehouse, where, place, say)
-        made = {name: made[name] for name in file.policy.tables}
-        linked_release.count(con, file, made, run, say)
-        if ledger:
-            say("counting the releases of the account")
-            run["account"] = ledger.count(con, made)
-        first_releases: list[str] = []
-        for name, one in made.items():
-            last = last_release(con, name, previous, warehouse, where)
-            if not compare_with_last(con, one, last, run, bool(previous)):
-                first_releases.append(name)
-            run["warnings"] += one.warnings
-            one.entry["promises"] = [promise.entry() for promise in one.promises]
-            run["tables"].append(one.entry)
-        run["finished"] = record.now()
-        _check(run, made, None if dry_run else where.refusal, outbox)
-        refuse_uncounted(file, {name: one.promises for name, one in made.items()}, first_releases)
-        run["outcome"] = "dry run" if dry_run else "released"
-        if where.report:
-            say("measuring for the report")
-            with refusals.translate_errors(file):
-                named = {name: one.tables for name, one in made.items()}
-                page = _page(con, run, named)
-            if not dry_run:
-                outbox.write(where.report, page)
-                run["report"] = {"path": where.report.name, "sha256": sources.hash_of([outbox.beside(where.report)])}
-        run["warnings"] += keys.warnings(file)  # in no report: it is for whoever has the key
-        run["warnings"] += signing.warnings(Path(sign)) if sign is not None else []
-        if not dry_run:
-            if signing_key:
-                run["signature"] = signing.sign(json.loads(record.text(run)), signing_key)
-            outbox.write(where.record, record.text(run))
-            outbox.publish(_commit(where, warehouse, ledger), is_undone=not where.tables)
-            if where.refusal:
-                read.refuse(where.refusal)
-                where.refusal.unlink(missing_ok=True)
-    return run
+        run = Run(con, file, paths, storage, key, say, None if request.is_dry else outbox, warehouse, ledger)
+        make_releases(run, read_tables(run, files_read, request.previous))
+        check_releases(run, entry, request.previous)
+        entry["outcome"] = "released" if run.outbox else "dry run"
+        page = _write_page(run, entry) if paths.report else None
+        entry["warnings"] += keys.warnings(file)  # in no report: it is for whoever has the key
+        entry["warnings"] += signing.warnings(key_file) if key_file else []
+        if run.outbox:
+            publish(run, entry, page, signing_key)
+            if paths.refusal:
+                files_read.refuse(paths.refusal)
+                paths.refusal.unlink(missing_ok=True)
+    return entry
 
 
-def _outbox(
-    where: Places, warehouse: Warehouse, ledger: account.JobAccount | None, read: Originals, dry_run: bool
-) -> Outbox:
-    """Make the outbox of a run, which a dry run puts nothing into."""
-    if dry_run:
-        return Outbox([])
+def read_tables(run: Run, files_read: Originals, previous: str | Path | None) -> Iterator[TableInput]:
+    """Read the tables of the policy, each when it is asked for; `files_read` remembers all files that DuckDB opens."""
+    con, file = run.con, run.file
+    for number, name in enumerate(file.policy.tables, 1):
+        run.say(f"reading {name}")
+        with files_read.watch(con) as look:
+            original = sources.read(con, file, name, number, run.key, look, run.storage.schema)
+            reference = sources.reference(con, file, file.policy.tables[name], number)
+            hierarchies = sources.hierarchies(con, file, name, number, original.table)
+        cohorts = cohorts_of(run.account, file, name, Path(previous) if previous else run.paths.targets.get(name))
+        names = (original.table, f"released_{number}", f"counted_{number}")
+        tables = Tables(*names, reference, hierarchies, has_former_people=cohorts is not None)
+        columns = sql.columns(con, original.table)
+        if error := check_exact_events(con, file, name, columns, f"FROM {sql.quote(original.table)}"):
+            raise error
+        yield TableInput(name, original, tables, cohorts)
 
-    def is_committed(mark: str) -> bool:
-        return (ledger is None or ledger.has(mark)) and (warehouse.has(mark) if where.tables else ledger is not None)
 
-    return Outbox(where.written, is_committed, read.refuse, only_read=where.only_read)
+def make_releases(run: Run, inputs: Iterator[TableInput]) -> None:
+    """Make the releases of all tables beside their targets; tables of events together, after those of people."""
+    events: list[TableInput] = []
+    for table_input in inputs:
+        if run.file.policy.tables[table_input.name].is_linked:
+            events.append(table_input)
+            continue
+        result = release_table(run, table_input)
+        run.results[table_input.name] = result
+        if run.account and table_input.cohorts:
+            run.account.add(run.con, table_input.name, result)
+    if events:
+        linked_release.release_together(
+            run,
+            {name: result.tables for name, result in run.results.items()},
+            {table_input.name: table_input.tables for table_input in events},
+        )
+    for table_input in events:
+        run.results[table_input.name] = release_table(run, table_input)
+    run.results = {name: run.results[name] for name in run.file.policy.tables}
 
 
-def _commit(where: Places, warehouse: Warehouse, ledger: account.JobAccount | None) -> Callable[[str], None] | None:
-    """Return what makes a decided release final: the entry into the account first, since it must not be missing."""
+def check_releases(run: Run, entry: Record, previous: str | Path | None) -> None:
+    """Count what is promised of all tables together, complete the record, and stop where a promise is broken."""
+    con, results = run.con, run.results
+    linked_release.count(run, entry)
+    if run.account:
+        run.say("counting the releases of the account")
+        entry["account"] = run.account.count(con, results)
+    first_releases: list[str] = []
+    for name, result in results.items():
+        last = find_last_release(run, name, previous)
+        if not compare_with_last(con, result, last, entry, bool(previous)):
+            first_releases.append(name)
+        entry["warnings"] += result.warnings
+        result.entry["promises"] = [promise.entry() for promise in result.promises]
+        entry["tables"].append(result.entry)
+    entry["finished"] = record.now()
+    promises = {name: result.promises for name, result in results.items()}
+    if words := record.describe_broken(promises):
+        entry["outcome"] = "promise broken"
+        if run.outbox and run.paths.refusal:  # who asked for a report gets one, which says so
+            run.outbox.put(run.paths.refusal, _page_of_refusal(entry))
+            words += f"\nA report of it, which is not to be given away: {run.paths.refusal}."
+        raise PromiseBroken(words, entry)
+    refuse_uncounted(run.file, promises, first_releases)
+
+
+def publish(run: Run, entry: Record, page: str | None, signing_key: Any) -> None:
+    """Write the report and the record, enter the release into the account, and rename all files into place."""
+    paths, outbox, ledger, warehouse = run.paths, run.outbox, run.account, run.warehouse
+    assert outbox is not None
+    if paths.report and page is not None:
+        outbox.write(paths.report, page)
+        entry["report"] = {"path": paths.report.name, "sha256": sources.hash_of([outbox.beside(paths.report)])}
+    if signing_key:
+        entry["signature"] = signing.sign(json.loads(record.text(entry)), signing_key)
+    outbox.write(paths.record, record.text(entry))
 
     def commit(mark: str) -> None:
+        """Make a decided release final: the entry into the account first, since it must not be missing."""
         if ledger:
             ledger.commit(mark)
-        if where.tables:
+        if paths.tables:
             warehouse.commit(mark)
 
-    return commit if ledger or where.tables else None
+    outbox.publish(commit if ledger or paths.tables else None, is_undone=not paths.tables)
 
 
-def _page(con: sql.Connection, run: Record, tables: Mapping[str, Tables]) -> str:
-    """Measure what was released, put the numbers into the record, and return the page."""
+def _open_outbox(paths: Places, warehouse: Warehouse, ledger: JobAccount | None, files_read: Originals) -> Outbox:
+    """Open the outbox of a run, which first completes or removes what a killed run left."""
+
+    def is_committed(mark: str) -> bool:
+        return (ledger is None or ledger.has(mark)) and (warehouse.has(mark) if paths.tables else ledger is not None)
+
+    return Outbox(paths.written, is_committed, files_read.refuse, only_read=paths.only_read)
+
+
+def _write_page(run: Run, entry: Record) -> str:
+    """Measure what was released, put the numbers into the record, and return the page of the report."""
     from duckanon import report  # matplotlib takes a second to load
 
+    run.say("measuring for the report")
     figures: dict[str, list[report.Figure]] = {}
-    for entry in run["tables"]:
-        if "cells" in entry:  # which say all that a report says of an aggregate table
-            figures[entry["name"]] = []
-            continue
-        names = tables[entry["name"]]
-        arguments = (con, names.original, names.released, entry, names.reference)
-        hierarchies, plan = names.hierarchies or None, names.plan if "plan" in entry else None
-        entry["measures"] = report.measured(*arguments, plan=plan, hierarchies=hierarchies)
-        figures[entry["name"]] = report.figures(*arguments, hierarchies=hierarchies)
-    return report.html(run, figures)
+    with refusals.translate_errors(run.file):
+        for table_entry in entry["tables"]:
+            name = table_entry["name"]
+            figures[name] = []
+            if "cells" in table_entry:  # which say all that a report says of an aggregate table
+                continue
+            tables = run.results[name].tables
+            arguments = (run.con, tables.original, tables.released, table_entry, tables.reference)
+            hierarchies, plan = tables.hierarchies or None, tables.plan if "plan" in table_entry else None
+            table_entry["measures"] = report.measured(*arguments, plan=plan, hierarchies=hierarchies)
+            figures[name] = report.figures(*arguments, hierarchies=hierarchies)
+        return report.html(json.loads(record.text(entry)), figures)  # what `verify` has to write the page again
 
 
-def _page_of_refusal(run: Record) -> str:
+def _page_of_refusal(entry: Record) -> str:
     """Return the page of a run that broke a promise, to stay at home.
 
     It has what the record has, numbers that were promised and measured, and no picture and no other number of a table
@@ -301,20 +358,8 @@ def _page_of_refusal(run: Record) -> str:
     """
     from duckanon import report
 
-    tables = [{**entry, "output": None, "changes": None} for entry in run["tables"]]
-    return report.html({**run, "tables": tables, "linked": None}, {})
-
-
-def _check(run: Record, made: dict[str, TableResult], refusal: Path | None, outbox: Outbox) -> None:
-    """Stop where a promise is broken; who asked for a report gets one, which says so."""
-    words = record.broken_words({name: one.promises for name, one in made.items()})
-    if not words:
-        return
-    run["outcome"] = "promise broken"
-    if refusal:
-        outbox.put(refusal, _page_of_refusal(run))
-        words += f"\nA report of it, which is not to be given away: {refusal}."
-    raise PromiseBroken(words, run)
+    tables = [{**table_entry, "output": None, "changes": None} for table_entry in entry["tables"]]
+    return report.html({**entry, "tables": tables, "linked": None}, {})
 
 
 def printer(show_progress: bool) -> Callable[[str], None]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from duckanon._core.common.release_record import Record, SignatureEntry
+from duckanon._core.common.release_record import KEY_WARNING, Record, SignatureEntry
 from duckanon.job.errors import FileProblem
 
 if TYPE_CHECKING:
@@ -70,10 +70,10 @@ def warnings(path: Path) -> list[str]:
     """Say where others than this user may read a key that signs; Windows does not tell by the mode of a file."""
     if os.name == "nt" or not path.stat().st_mode & 0o077:
         return []
-    return ["the key that signs may be read or written by others; let nobody but its user do so (chmod 600)."]
+    return [f"the key that signs {KEY_WARNING}"]
 
 
-def trusted(paths: Sequence[str | Path]) -> list[str]:
+def read_public_keys(paths: Sequence[str | Path]) -> list[str]:
     """Return the public keys of files, each of which may have several, one below the other."""
     found: list[str] = []
     library: Any = _library() if paths else None
@@ -100,7 +100,7 @@ def name_of(raw: bytes) -> str:
 
 
 def public_pem(name: str) -> str:
-    """Write a public key as the file that `trusted` reads."""
+    """Write a public key as the file that `read_public_keys` reads."""
     library = _library()
     serialization, key_type = library.serialization, library.ed25519.Ed25519PublicKey
     key = key_type.from_public_bytes(base64.b64decode(name))
@@ -108,7 +108,7 @@ def public_pem(name: str) -> str:
     return cast(bytes, key.public_bytes(*form)).decode()
 
 
-def shown(name: str) -> str:
+def abbreviate_key(name: str) -> str:
     """Return the few letters by which people tell public keys apart."""
     return hashlib.sha256(name.encode()).hexdigest()[:16]
 
@@ -122,7 +122,7 @@ def copy_for_recipients(record: Record) -> Record:
     return cast(Record, found)
 
 
-def signed_bytes(plain: Record) -> bytes:
+def bytes_to_sign(plain: Record) -> bytes:
     """Return what is signed of a record as it is written."""
     unsigned = {name: part for name, part in plain.items() if name != "signature"}
     text = json.dumps(unsigned, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
@@ -132,7 +132,7 @@ def signed_bytes(plain: Record) -> bytes:
 def sign(plain: Record, key: Ed25519PrivateKey) -> SignatureEntry:
     """Sign a record as it is written, and its copy for recipients."""
     parts = [plain, copy_for_recipients(plain)]
-    of_record, of_copy = (base64.b64encode(key.sign(signed_bytes(one))).decode() for one in parts)
+    of_record, of_copy = (base64.b64encode(key.sign(bytes_to_sign(one))).decode() for one in parts)
     return {"public_key": name_of(_raw(key)), "record": of_record, "copy": of_copy}
 
 
@@ -143,8 +143,7 @@ def check(record: Record, trusted_keys: Sequence[str]) -> Iterator[tuple[Outcome
         if trusted_keys:
             yield "differs", "the record is not signed"
         return
-    is_copy = record == copy_for_recipients(record)
-    who = f"the key {shown(found['public_key'])}"
+    who = f"the key {abbreviate_key(found['public_key'])}"
     if trusted_keys and found["public_key"] not in trusted_keys:
         yield "differs", f"the record is signed by {who}, which is none of those that were given"
         return
@@ -153,7 +152,10 @@ def check(record: Record, trusted_keys: Sequence[str]) -> Iterator[tuple[Outcome
     except FileProblem as error:
         yield "unknown", f"the record is signed by {who}, which was not looked at: {str(error).rstrip('.')}"
         return
-    if not _is_signed(record, found["public_key"], found["copy"] if is_copy else found.get("record", "")):
+    copied = copy_for_recipients(record)
+    is_copy = record == copied
+    signatures = [(copied, found["copy"]), *([] if is_copy else [(record, found.get("record", ""))])]
+    if not all(_is_signed(one, found["public_key"], signature) for one, signature in signatures):
         yield "differs", f"the record was changed after it was signed by {who}, or by another"
     elif trusted_keys:
         yield "confirmed", f"the record is signed by {who}, and unchanged"
@@ -165,7 +167,7 @@ def _is_signed(record: Record, name: str, signature: str) -> bool:
     library = _library()
     try:
         key = library.ed25519.Ed25519PublicKey.from_public_bytes(base64.b64decode(name, validate=True))
-        key.verify(base64.b64decode(signature, validate=True), signed_bytes(record))
+        key.verify(base64.b64decode(signature, validate=True), bytes_to_sign(record))
     except (ValueError, library.exceptions.InvalidSignature):
         return False
     return True

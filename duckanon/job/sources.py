@@ -58,7 +58,7 @@ def matching(pattern: str, shown: str) -> list[Path]:
     return found
 
 
-def named_in(file: PolicyFile, source: Source) -> list[str]:
+def paths_in(file: PolicyFile, source: Source) -> list[str]:
     """Return the paths and globs that a source may be: its path, and what is in quotes in its query.
 
     A query's are meant from the folder of the policy or of the process; a star by itself is no glob.
@@ -92,7 +92,7 @@ def read(
     try:
         con.execute(f"USE {schema}").fetchall()
         con.execute(f"DROP TABLE IF EXISTS {warehouse.FETCHED}").fetchall()
-        row_count = sql.one(con, f"SELECT count(*) FROM {original}")[0]
+        row_count = sql.fetch_row(con, f"SELECT count(*) FROM {original}")[0]
         is_of_rows = not files or source_format(str(files[0])) == "duckdb" or bool(source.query)
         hash_of_rows = warehouse.fingerprint(con, f"FROM {original}") if is_of_rows else ""
     except duckdb.Error as error:
@@ -118,11 +118,11 @@ def load(
     table = file.policy.tables[table_name]
     try:
         check_types(con, file, table_name)
-        opened = open_source(con, table.source, files_of(file, table.source), table.named(*LEFT_OUT), sample)
-        types = checked_columns(con, file, table_name, opened.query)
+        opened = open_source(con, table.source, files_of(file, table.source), table.with_roles(*LEFT_OUT), sample)
+        types = check_columns(con, file, table_name, opened.query)
         look()
         selected = ", ".join(
-            f"{_expression(table, column, role, types[column])} AS {sql.name(column)}"
+            f"{_expression(table, column, role, types[column])} AS {sql.quote(column)}"
             for column, role in table.columns.items()
             if role.role not in LEFT_OUT
         )
@@ -137,10 +137,10 @@ def load(
 def _sample(con: sql.Connection, query: str, table: Table, types: dict[str, str], size: int) -> str:
     """Return the query of all rows, or of so many and, of each column with some, a NULL and a NaN."""
     columns = [column for column, role in table.columns.items() if role.role not in LEFT_OUT]
-    awkward = [f"{sql.name(column)} IS NULL" for column in columns]
-    awkward += [f"isnan({sql.name(column)})" for column in columns if types[column] in ("FLOAT", "DOUBLE")]
+    awkward = [f"{sql.quote(column)} IS NULL" for column in columns]
+    awkward += [f"isnan({sql.quote(column)})" for column in columns if types[column] in ("FLOAT", "DOUBLE")]
     counts = "".join(f", count(*) FILTER ({one})" for one in awkward)
-    rows, *found = sql.one(con, f"SELECT count(*){counts} FROM ({query})")
+    rows, *found = sql.fetch_row(con, f"SELECT count(*){counts} FROM ({query})")
     if rows <= size:
         return query
     drawn = f"(FROM ({query}) USING SAMPLE reservoir({size} ROWS) REPEATABLE (1))"
@@ -151,8 +151,8 @@ def _sample(con: sql.Connection, query: str, table: Table, types: dict[str, str]
 def unreadable(source: Source, error: duckdb.Error) -> JobError:
     """Make the error of a source that cannot be read: the policy's, if DuckDB does not understand its query."""
     if source.query and isinstance(error, duckdb.ParserException | duckdb.BinderException | duckdb.SyntaxException):
-        return PolicyError(f"source.query cannot be understood ({sql.why(error)}).")
-    return FileProblem(f"{_label(source)}: the table cannot be read ({sql.why(error)}).")
+        return PolicyError(f"source.query cannot be understood ({sql.reason(error)}).")
+    return FileProblem(f"{_label(source)}: the table cannot be read ({sql.reason(error)}).")
 
 
 def hash_of(files: Sequence[Path]) -> str:
@@ -175,30 +175,30 @@ def open_source(
 ) -> Opened:
     """Open a source, to be asked for its rows; of a server, all or so many, without some columns."""
     if source.path and is_server(source.path):
-        return warehouse.fetched(con, source, unread, limit)
+        return warehouse.fetch_source(con, source, unread, limit)
     if files and source_format(str(files[0])) == "duckdb":
         return Opened(_database_query(con, source, files))
     if not files:
-        return Opened(_checked_query(con, source.query or ""))
+        return Opened(_check_query(con, source.query or ""))
     rows = files_query(files, source.types)
     if source.query is None:
         return Opened(rows)
     con.execute(f"CREATE OR REPLACE TEMP VIEW source AS {rows}").fetchall()
-    return Opened(_checked_query(con, source.query))
+    return Opened(_check_query(con, source.query))
 
 
 def _database_query(con: sql.Connection, source: Source, files: list[Path]) -> str:
     if len(files) > 1:
         raise FileProblem(f"{source.path}: a source is one database file; got {len(files)}.")
-    catalog = _attached(con, files[0])
+    catalog = _attach(con, files[0])
     if source.query is not None:
-        con.execute(f"USE {sql.name(catalog)}").fetchall()
-        return _checked_query(con, source.query)
+        con.execute(f"USE {sql.quote(catalog)}").fetchall()
+        return _check_query(con, source.query)
     parts = [catalog, *(source.table or "").split(".")]
-    return f"SELECT * FROM {'.'.join(map(sql.name, parts))}"
+    return f"SELECT * FROM {'.'.join(map(sql.quote, parts))}"
 
 
-def _attached(con: sql.Connection, file: Path) -> str:
+def _attach(con: sql.Connection, file: Path) -> str:
     """Attach a database file under its own name, or another where that is taken, and return the name."""
     taken = {
         str(catalog).lower(): path
@@ -211,11 +211,11 @@ def _attached(con: sql.Connection, file: Path) -> str:
             return catalog
         if catalog.lower() not in taken:
             break
-    con.execute(f"ATTACH {sql.literal(str(file))} AS {sql.name(catalog)} (READ_ONLY)").fetchall()
+    con.execute(f"ATTACH {sql.literal(str(file))} AS {sql.quote(catalog)} (READ_ONLY)").fetchall()
     return catalog
 
 
-def _checked_query(con: sql.Connection, query: str) -> str:
+def _check_query(con: sql.Connection, query: str) -> str:
     """Refuse what is more than one query: it might write."""
     try:
         statements = con.extract_statements(query)
@@ -238,7 +238,7 @@ def files_query(files: Sequence[Path], types: dict[str, str] | None = None) -> s
     raise FileProblem(f"{files[0]}: a source must be a DuckDB, Parquet or CSV file.")
 
 
-def checked_columns(con: sql.Connection, file: PolicyFile, table_name: str, query: str) -> dict[str, str]:
+def check_columns(con: sql.Connection, file: PolicyFile, table_name: str, query: str) -> dict[str, str]:
     """Return the types of the columns, each of which has a role: what is not named does not travel."""
     roles = file.policy.tables[table_name].columns
     present = {row[0]: str(row[1]) for row in con.execute(f"DESCRIBE {query}").fetchall()}
@@ -277,12 +277,12 @@ def check_types(con: sql.Connection, file: PolicyFile, table_name: str) -> None:
 
 def _expression(table: Table, column: str, role: Column, column_type: str) -> str:
     """Return what is read of a column; ENUMs become texts, since their type lists values that nobody may have."""
-    quoted = sql.name(column)
+    quoted = sql.quote(column)
     if role.is_pseudonym:
         # as text, so that a key that is a number here and a text there gets the same pseudonym
         return f"anon.pseudonym({quoted}::VARCHAR, $key)"
     if role.shift_days:
-        person = sql.name(table.person or "")
+        person = sql.quote(table.person or "")
         return f"anon.shift_date({quoted}, {person}::VARCHAR, $key, max_days := {role.shift_days})"
     return f"{quoted}::VARCHAR" if column_type.startswith("ENUM") else quoted
 
@@ -336,10 +336,10 @@ def hierarchies(
 
 def _has_values(con: sql.Connection, hierarchy: str, original: str, column: str) -> bool:
     """Tell whether one value of a column is a leaf of a hierarchy; a column of NULLs has none to miss."""
-    leaf = sql.name(next(iter(sql.columns(con, hierarchy))))
+    leaf = sql.quote(next(iter(sql.columns(con, hierarchy))))
     leaves = f"SELECT CAST({leaf} AS VARCHAR) FROM {hierarchy}"
-    values = f"SELECT CAST({sql.name(column)} AS VARCHAR) AS value FROM {original}"
-    found, known = sql.one(con, f"SELECT count(*) FILTER (value IN ({leaves})), count(value) FROM ({values})")
+    values = f"SELECT CAST({sql.quote(column)} AS VARCHAR) AS value FROM {original}"
+    found, known = sql.fetch_row(con, f"SELECT count(*) FILTER (value IN ({leaves})), count(value) FROM ({values})")
     return bool(found or not known)
 
 
@@ -347,4 +347,4 @@ def _load(con: sql.Connection, name: str, query: str, path: str) -> None:
     try:
         con.execute(f"CREATE TABLE {name} AS {query}").fetchall()
     except duckdb.Error as error:
-        raise FileProblem(f"{path}: the table cannot be read ({sql.why(error)}).") from None
+        raise FileProblem(f"{path}: the table cannot be read ({sql.reason(error)}).") from None

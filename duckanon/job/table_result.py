@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,20 +11,18 @@ from typing import TYPE_CHECKING
 import duckdb
 
 from duckanon._bridge import sql
-from duckanon._core.common.amounts import counted
+from duckanon._core.common.arrays import spell_count
 from duckanon._core.common.release_record import ChangesEntry, OutputEntry, Record, TableEntry
 from duckanon.job import aggregates, backends, methods, plans, promises, readback, record, refusals, sources
-from duckanon.job.errors import FileProblem
-from duckanon.job.keys import Secret
-from duckanon.job.places import Outbox, Places
+from duckanon.job.errors import FileProblem, PolicyError
 from duckanon.job.policy import Table, source_format
 from duckanon.job.policy_file import PolicyFile
 from duckanon.job.promises import Promise, Tables
 from duckanon.job.readback import Shape
-from duckanon.job.warehouse import Warehouse
 
 if TYPE_CHECKING:
     from duckanon.job.cohorts import Cohorts
+    from duckanon.job.run import Run, TableInput
 
 
 @dataclass
@@ -39,183 +37,143 @@ class TableResult:
     warnings: list[str]
 
 
-def last_release(
-    con: sql.Connection, name: str, previous: str | Path | None, warehouse: Warehouse, where: Places
-) -> Path | str | None:
+def find_last_release(run: Run, name: str, previous: str | Path | None) -> Path | str | None:
     """Return the previous release: a file, or the query of a server's rows."""
-    if previous or name in where.targets:
-        return Path(previous) if previous else where.targets[name]
-    return warehouse.previous(con, name, "previous_rows") if name in warehouse else None
+    if previous or name in run.paths.targets:
+        return Path(previous) if previous else run.paths.targets[name]
+    return run.warehouse.previous(run.con, name, "previous_rows") if name in run.warehouse else None
 
 
 def compare_with_last(
-    con: sql.Connection, made: TableResult, last: Path | str | None, run: Record, is_asked: bool
+    con: sql.Connection, result: TableResult, last: Path | str | None, entry: Record, is_asked: bool
 ) -> bool:
     """Record what the difference to the previous release reveals, and tell whether there is such a release."""
-    is_there = last is not None and (is_asked or isinstance(last, str) or last.exists())
-    if not made.table.method.makes_classes or last is None or not is_there:
+    has_last = last is not None and (is_asked or isinstance(last, str) or last.exists())
+    if not result.table.method.makes_classes or last is None or not has_last:
         return False
     try:
-        change = _compared(con, made.table, made.form, made.tables, last)
+        change = _compare_classes(con, result.table, result.form, result.tables, last)
     except (duckdb.Error, OSError) as error:
         if is_asked:
-            raise FileProblem(f"{last}: the previous release cannot be read ({sql.why(error)}).") from None
+            raise FileProblem(f"{last}: the previous release cannot be read ({sql.reason(error)}).") from None
         change = None
     if change is None:
-        last_name = made.table.target.table if isinstance(last, str) else last.name
-        run["warnings"].append(f"{last_name}: the previous release has other columns and cannot be compared.")
+        last_name = result.table.target.table if isinstance(last, str) else last.name
+        entry["warnings"].append(f"{last_name}: the previous release has other columns and cannot be compared.")
         return True
-    made.entry["changes"] = change
-    asked, measured = made.table.promises.max_small_changes, change["small_changes"]
-    by_few = f"from the previous release by fewer than {made.table.promises.k} {change['counted']}"
+    result.entry["changes"] = change
+    most, measured = result.table.promises.max_small_changes, change["small_changes"]
+    by_few = f"from the previous release by fewer than {result.table.promises.k} {change['counted']}"
     words = (
-        f"{counted(measured, 'class differs', 'classes differ')} {by_few}: an attacker who knows who came or left in "
-        "between learns more than their class."
+        f"{spell_count(measured, 'class differs', 'classes differ')} {by_few}: an attacker who knows who came or left "
+        "in between learns more than their class."
         if measured
         else f"No class differs {by_few}."
     )
-    if asked is not None:
+    if most is not None:
         helpful = "publishing less often, so that more people come and go at once, or a larger max_small_changes"
-        made.promises.append(Promise("max_small_changes", asked, measured, measured <= asked, words, helpful))
-    elif measured and "cohorts" not in made.entry:  # of which k people or more came and went, whatever is left of it
-        run["warnings"].append(words)
+        result.promises.append(Promise("max_small_changes", most, measured, measured <= most, words, helpful))
+    elif measured and "cohorts" not in result.entry:  # of which k people or more came and went, whatever is left of it
+        entry["warnings"].append(words)
     return True
 
 
-def release_table(
-    con: sql.Connection,
-    file: PolicyFile,
-    name: str,
-    original: sources.Original,
-    tables: Tables,
-    outbox: Outbox | None,
-    warehouse: Warehouse,
-    where: Places,
-    place: backends.Storage,
-    say: Callable[[str], None],
-    cohorts: Cohorts | None = None,
-    key: Secret | None = None,
-) -> TableResult:
+def release_table(run: Run, table_input: TableInput) -> TableResult:
     """Release a table, write it beside its target (without an outbox: a dry run), read it back, count its promises.
 
     Tables of events were released together before.
     """
-    table, plan = file.policy.tables[name], where.plans.get(name)
+    con, file, paths, storage, outbox = run.con, run.file, run.paths, run.storage, run.outbox
+    name, original, tables, cohorts = table_input.name, table_input.original, table_input.tables, table_input.cohorts
+    table, plan = file.policy.tables[name], paths.plans.get(name)
     if cohorts:
         cohorts.prepare(con, table, tables.original)
-    warehouse.refuse_sources(original.relations)
-    backend, by_parts, planned = backends.Backend(place.memory), None, None
+    run.warehouse.refuse_sources(original.relations)
+    backend, partitions, planned = backends.Backend(storage.memory), None, None
     if not table.is_linked:
-        backend = backends.choose_backend(table, original.row_count, place, plan)
-        say(f"{table.method.name} of {original.row_count} rows of {name}{backend.words}")
-        with refusals.translate_errors(file, name):
-            by_parts = backends.release(con, table, tables, backend, place.folder) if backend.is_by_parts else None
-        if not by_parts:
-            planned = make_in_memory(con, file, name, tables, where, place, key, cohorts)
+        backend = backends.choose_backend(table, original.row_count, storage, plan)
+        run.say(f"{table.method.name} of {original.row_count} rows of {name}{backend.words}")
+        if backend.is_by_parts:
+            with refusals.translate_errors(file, name):
+                partitions = backends.release(con, table, tables, backend, storage.folder)
+        else:
+            planned = make_in_memory(run, name, tables, cohorts)
     if planned and plan and outbox and not planned.is_reused:
         plans.write(con, outbox.beside(plan))
-    form = readback.shape(con, name, table, tables.released)
-    hidden: Path | str | None = None
+    form = file_shape(con, file, name, tables)
+    written: Path | str | None = None
     if outbox:
-        say(f"writing {name}")
-        with _named(where.shown(name)):
-            if name in warehouse:
-                hidden = readback.deliver(con, warehouse, name, table, form, original, tables.released)
+        run.say(f"writing {name}")
+        with _name_target(paths.show(name)):
+            if name in run.warehouse:
+                written = readback.deliver(con, run.warehouse, name, table, form, original, tables.released)
             else:
-                hidden = outbox.beside(where.targets[name])
-                readback.write(con, form, tables.released, hidden)
-    say(f"counting what is promised of {name}")
-    with _named(where.shown(name)):
-        readback.read_back(con, table, form, tables.released, hidden, tables.counted)
+                written = outbox.beside(paths.targets[name])
+                readback.write(con, form, tables.released, written)
+    run.say(f"counting what is promised of {name}")
+    with _name_target(paths.show(name)):
+        readback.read_back(con, table, form, tables.released, written, tables.counted)
     parameters = backends.parameters(table, backend)
     with refusals.translate_errors(file, name):
         if table.method.makes_cells:
             parameters["overlapping"] = aggregates.overlaps(con, table, tables.original)
-            kept = list(aggregates.promised(con, table, tables, parameters))
+            counted_promises = list(aggregates.count_cell_promises(con, table, tables, parameters))
         else:
-            kept = list(promises.promised(con, table, form, tables))
+            counted_promises = list(promises.count_promises(con, table, form, tables))
         rows, people = promises.people(con, table, tables.counted) if table.method.makes_classes else (None, None)
     output: OutputEntry = {
-        "path": table.target.table if name in where.tables else where.targets[name].name,
+        "path": table.target.table if name in paths.tables else paths.targets[name].name,
         "format": form.kind,
-        "rows": sql.one(con, f"SELECT count(*) FROM {tables.released}")[0] if rows is None else rows,
+        "rows": sql.fetch_row(con, f"SELECT count(*) FROM {tables.released}")[0] if rows is None else rows,
         "people": people,
-        "sha256": sources.hash_of_release(con, hidden) if hidden else None,
+        "sha256": sources.hash_of_release(con, written) if written else None,
         "columns": form.columns,
         "labels": readback.label_counts(con, tables.counted, form.labels),
     }
     entry = record.of_table(con, name, table, original, tables, output, parameters)
     if table.method.makes_cells:
         entry["cells"] = aggregates.entry(con, tables, parameters)
-    if place.memory:
-        entry["memory"] = backend.entry(by_parts)
+    if storage.memory:
+        entry["memory"] = backend.entry(partitions)
     if planned and plan:
         entry["plan"] = planned.entry(plan)
         plans.set_aside(con, tables.plan)
     if cohorts and cohorts.entry:
         entry["cohorts"] = cohorts.entry
     warnings = planned.warnings(table.promises.k) if planned else []
-    return TableResult(table, form, tables, kept, entry, warnings)
+    return TableResult(table, form, tables, counted_promises, entry, warnings)
 
 
-def make_in_memory(
-    con: sql.Connection,
-    file: PolicyFile,
-    name: str,
-    tables: Tables,
-    where: Places,
-    place: backends.Storage,
-    key: Secret | None,
-    cohorts: Cohorts | None = None,
-) -> plans.Planned | None:
+def file_shape(con: sql.Connection, file: PolicyFile, name: str, tables: Tables) -> readback.Shape:
+    """Return the columns that the file of a release has, or refuse names that it would have twice."""
+    try:
+        return readback.shape(con, name, file.policy.tables[name], tables.released)
+    except PolicyError as error:
+        raise file.wrong(name, ("target", "path"), str(error)) from None
+
+
+def make_in_memory(run: Run, name: str, tables: Tables, cohorts: Cohorts | None = None) -> plans.Planned | None:
     """Make the release of a table; what the method refuses is said in the words of the policy, with its line."""
-    table = file.policy.tables[name]
-    with refusals.translate_errors(file, name):
-        if not table.method.makes_cells:
-            return _release(con, table, tables, where.plans.get(name), place, cohorts)
-        _tabulate(con, file, name, tables, where, place, key)
-    return None
-
-
-def _tabulate(
-    con: sql.Connection,
-    file: PolicyFile,
-    name: str,
-    tables: Tables,
-    where: Places,
-    place: backends.Storage,
-    key: Secret | None,
-) -> None:
-    """Make an aggregate table, with what was given away before in mind."""
-    if place.memory:
-        backends.widen(con, place.memory)
-    table = file.policy.tables[name]
-    given, previous = getattr(table.method, "previous", None), None
-    if given is not None:
-        path = file.place(given)
-        previous = aggregates.load_previous(con, path, where.targets.get(name), f"previous_{tables.released}")
-    con.execute(f"CREATE TABLE {tables.released} AS {aggregates.call(table, tables, previous, key)}").fetchall()
-
-
-def _release(
-    con: sql.Connection,
-    table: Table,
-    tables: Tables,
-    plan: Path | None,
-    place: backends.Storage,
-    cohorts: Cohorts | None,
-) -> plans.Planned | None:
-    if place.memory:
-        backends.widen(con, place.memory)
-    if plan is not None:
-        return plans.release(con, table, tables.original, tables.released, tables.hierarchies, plan, cohorts)
-    call = methods.call(table, tables.original, tables.hierarchies)
-    con.execute(f"CREATE TABLE {tables.released} AS {call}").fetchall()
+    con, table = run.con, run.file.policy.tables[name]
+    with refusals.translate_errors(run.file, name):
+        if run.storage.memory:
+            backends.widen(con, run.storage.memory)
+        if (plan := run.paths.plans.get(name)) is not None and not table.method.makes_cells:
+            return plans.release(con, table, tables.original, tables.released, tables.hierarchies, plan, cohorts)
+        if table.method.makes_cells:  # with what was given away before in mind
+            path, previous = getattr(table.method, "previous", None), None
+            if path is not None:
+                target = run.paths.targets.get(name)
+                previous = aggregates.load_previous(con, run.file.place(path), target, f"previous_{tables.released}")
+            call = aggregates.call(table, tables, previous, run.key)
+        else:
+            call = methods.call(table, tables.original, tables.hierarchies)
+        con.execute(f"CREATE TABLE {tables.released} AS {call}").fetchall()
     return None
 
 
 @contextmanager
-def _named(path: str) -> Iterator[None]:
+def _name_target(path: str) -> Iterator[None]:
     """Put the name of the target before what went wrong with its file."""
     try:
         yield
@@ -223,7 +181,7 @@ def _named(path: str) -> Iterator[None]:
         raise FileProblem(f"{path}: {error}") from None
 
 
-def _compared(
+def _compare_classes(
     con: sql.Connection, table: Table, form: Shape, tables: Tables, previous: Path | str
 ) -> ChangesEntry | None:
     """Compare the classes of a release with those of the last one; None where these have other columns.
@@ -242,10 +200,10 @@ def _compared(
             return None
         person = next(iter(methods.linking(table)), None)
         person = person if person in present else None
-        size = f"count(DISTINCT {sql.name('whose')})" if person else "count(*)"
-        columns = ", ".join(f"{sql.name(name)}::VARCHAR AS c{place}" for place, name in enumerate(form.classes))
-        whose = f"{sql.name(person)}::VARCHAR" if person else "NULL"
-        classes, before, same, small, came, went = sql.one(
+        size = f"count(DISTINCT {sql.quote('whose')})" if person else "count(*)"
+        columns = ", ".join(f"{sql.quote(name)}::VARCHAR AS c{place}" for place, name in enumerate(form.classes))
+        whose = f"{sql.quote(person)}::VARCHAR" if person else "NULL"
+        classes, before, same, small, came, went = sql.fetch_row(
             con,
             f"WITH both_releases AS (SELECT true AS is_new, {whose} AS whose, {columns} FROM {tables.counted} "
             f"UNION ALL SELECT false, {whose}, {columns} FROM ({rows})), "
@@ -274,7 +232,7 @@ def _rows(con: sql.Connection, form: Shape, previous: Path, catalog: str) -> str
     place, kind = sql.literal(str(previous)), source_format(str(previous))
     if kind == "duckdb":
         con.execute(f"ATTACH {place} AS {catalog} (READ_ONLY)").fetchall()
-        return f"SELECT * FROM {catalog}.main.{sql.name(form.table)}"
+        return f"SELECT * FROM {catalog}.main.{sql.quote(form.table)}"
     if kind == "csv":
-        return readback.released_csv(previous)
+        return readback.read_csv_release(previous)
     return f"SELECT * FROM read_parquet({place})"

@@ -17,9 +17,8 @@ from duckanon._core.common.arrays import Ints
 from duckanon.job.errors import FileProblem
 from duckanon.job.policy import Source, Target
 from duckanon.postgresql.server import Relation, Server, ServerProblem
-from duckanon.postgresql.source import fetch
+from duckanon.postgresql.source import fetch, outgoing
 from duckanon.postgresql.target import Delivery
-from duckanon.postgresql.types import outgoing
 
 FETCHED = "server_rows"
 """The temporary table of what was fetched."""
@@ -34,7 +33,7 @@ class Opened:
     relations: set[Relation] = field(default_factory=set)  # the tables of a server that the rows come from
 
 
-def fetched(con: sql.Connection, source: Source, unread: Collection[str] = (), limit: int | None = None) -> Opened:
+def fetch_source(con: sql.Connection, source: Source, unread: Collection[str] = (), limit: int | None = None) -> Opened:
     """Fetch a table or a query.
 
     Errors tell neither the address, in which a password may stand, nor what the server says, which may quote values.
@@ -42,7 +41,7 @@ def fetched(con: sql.Connection, source: Source, unread: Collection[str] = (), l
     assert source.path is not None
     with problems():
         found = fetch(con, source.path, source.table, source.query, FETCHED, unread=unread, limit=limit)
-    empty = "".join(f", NULL AS {sql.name(column)}" for column in found.unread)
+    empty = "".join(f", NULL AS {sql.quote(column)}" for column in found.unread)
     return Opened(f"SELECT *{empty} FROM {FETCHED}", found.declared, found.relations)
 
 
@@ -128,7 +127,7 @@ class Warehouse:
                 server.commit()
 
 
-def fetched_table(con: sql.Connection, target: Target, into: str) -> str:
+def fetch_table(con: sql.Connection, target: Target, into: str) -> str:
     """Fetch the table at a target, and return the query of its rows."""
     with problems():
         fetch(con, target.path, target.table, None, into)
@@ -151,14 +150,14 @@ def places_in_order(con: sql.Connection, rows: str) -> Ints:
 
 
 def _order(con: sql.Connection, rows: str) -> str:
-    names = [sql.name(row[0]) for row in con.execute(f"DESCRIBE {rows}").fetchall()]
+    names = [sql.quote(row[0]) for row in con.execute(f"DESCRIBE {rows}").fetchall()]
     return ", ".join(f"{one}::VARCHAR ASC NULLS LAST" for one in names)
 
 
 def fingerprint(con: sql.Connection, rows: str) -> str:
     """Return a quick hash of a query's rows, in whatever order they are read; other versions of DuckDB have others."""
-    names = sql.names(row[0] for row in con.execute(f"DESCRIBE {rows}").fetchall())
-    found = sql.one(con, f"SELECT count(*), sum(hash({names})), bit_xor(hash({names})) FROM ({rows})")
+    names = sql.quote_all(row[0] for row in con.execute(f"DESCRIBE {rows}").fetchall())
+    found = sql.fetch_row(con, f"SELECT count(*), sum(hash({names})), bit_xor(hash({names})) FROM ({rows})")
     return hashlib.sha256(" ".join(map(str, found)).encode()).hexdigest()
 
 
@@ -168,8 +167,8 @@ def digest(con: sql.Connection, rows: str) -> str:
     Each row's texts have a SHA-256, and the four quarters of these are added up.
     """
     columns = [str(row[0]) for row in con.execute(f"DESCRIBE {rows}").fetchall()]
-    texts = ", ".join(f"{sql.name(column)}::VARCHAR" for column in columns)
+    texts = ", ".join(f"{sql.quote(column)}::VARCHAR" for column in columns)
     sums = ", ".join(f"sum(('0x' || whole[{start}:{start + 15}])::UBIGINT)" for start in (1, 17, 33, 49))
     hashed = f"SELECT sha256(to_json([{texts}])::VARCHAR) AS whole FROM ({rows})"
-    found = sql.one(con, f"SELECT count(*), {sums} FROM ({hashed})")
+    found = sql.fetch_row(con, f"SELECT count(*), {sums} FROM ({hashed})")
     return hashlib.sha256(repr((columns, *map(str, found))).encode()).hexdigest()

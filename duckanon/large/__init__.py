@@ -5,9 +5,8 @@ the smallest number of people in a class, `person` the column that tells which p
 is another person); `rows` is how many rows the table has, `part_rows` how many of a part fit into memory.
 """
 
-from duckanon.large.boxes_release import boxes
+from duckanon.large.boxes_release import boxes, microaggregate
 from duckanon.large.generalize_release import generalize
-from duckanon.large.microaggregate_release import microaggregate
 from duckanon.large.pica_release import pica
 from duckanon.large.pipeline import Released
 from duckanon.large.recode_release import recode

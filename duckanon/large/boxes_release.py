@@ -1,4 +1,7 @@
-"""Boxes of tables that are larger than memory: `duckanon.large.boxes`."""
+"""Boxes of tables that are larger than memory: `duckanon.large.boxes`.
+
+Groups of similar records in tables that are larger than memory: `duckanon.large.microaggregate`.
+"""
 
 from __future__ import annotations
 
@@ -9,20 +12,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from duckanon._bridge import sql
-from duckanon._core.common.arguments import generator
+from duckanon._core.common.arguments import make_generator
 from duckanon._core.common.declare import Options
 from duckanon._core.common.faces import face_of
-from duckanon._core.numbers.ends import HIGH
-from duckanon._core.numbers.parts import Parts, counted_parts
-from duckanon._core.numbers.support import Support, column_support
+from duckanon._core.common.rules import OneOf
+from duckanon._core.numbers.ends import HIGH_PREFIX
+from duckanon._core.numbers.parts import NumberParts, cut_counts
+from duckanon._core.numbers.support import NumberSupport, find_support
 from duckanon._methods.boxes import boxed_table
+from duckanon._methods.boxes.boxed_table import read_numbers
 from duckanon._methods.boxes.declared import BOXES
-from duckanon._methods.boxes.shaping import Whole, sensitivities_of
-from duckanon._methods.boxes.typed import column_numbers
+from duckanon._methods.boxes.shaping import WholeTable, combine_sensitivities
+from duckanon._methods.microaggregate import microaggregated_table
+from duckanon._methods.microaggregate.declared import METHOD, MICROAGGREGATE
 from duckanon.large import pipeline
-from duckanon.large.checks import Checked, opened, options_of_parts, rows_and_nulls
-from duckanon.large.split_tree import fitted
-from duckanon.large.survey import Survey, counted_values, surveyed
+from duckanon.large.checks import Checked, open_workspace, options_of_parts, rows_and_nulls
+from duckanon.large.split_tree import fit_tree
+from duckanon.large.survey import Survey, count_values, survey_table
 from duckanon.large.workspace import SOURCE, Place, Source, Target, Workspace, arrow_reader
 
 SAMPLE = 1_000_000
@@ -59,30 +65,32 @@ def boxes(
         seed: Makes the boxes of the same rows in the same order repeatable; the order of the released rows never is.
     """
     k, l, box, seconds = (given[name] for name in ("k", "l", "box", "seconds"))  # noqa: E741 - the papers' name
-    with opened("anon.boxes", given, source, target, memory, temporary, replace) as (work, what):
+    with open_workspace("anon.boxes", given, source, target, memory, temporary, replace) as (work, what):
         survey = numbers_of(work, what, k, seed)
         statistics_asked = boxed_table.read_statistics(given["statistics"], what.names)
-        shape = arrow_reader(work.con.sql(f"SELECT {sql.names(what.columns)} FROM {SOURCE} LIMIT 0"), 1).read_all()
+        shape = arrow_reader(work.con.sql(f"SELECT {sql.quote_all(what.columns)} FROM {SOURCE} LIMIT 0"), 1).read_all()
         distances = boxed_table.read_distances(shape, what.names, given["epsilon"])
-        sensitivity = sensitivities_of(survey.moments, what.names, statistics_asked)
+        sensitivity = combine_sensitivities(survey.moments, what.names, statistics_asked)
         is_counted = box == "parts" and what.person is None
-        whole = Whole(sensitivity, *(_parts(work, what, k, is_exact=l > 1) if is_counted else ()))
+        whole = WholeTable(sensitivity, *(_parts(work, what, k, is_exact=l > 1) if is_counted else ()))
         part_rows = work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names))
         weights = sensitivity.at(list(survey.sample.values()))
         apart = [distances.get(name, 0.0) for name in what.names]
-        tree = fitted(survey.sample, weights, survey.rows, k, part_rows, l, apart)
+        tree = fit_tree(survey.sample, weights, survey.rows, k, part_rows, l, apart)
         files = pipeline.route(work, what.columns, tree, what.expressions, k, what.person)
         options = options_of_parts(what, given) | {"seconds": None if seconds is None else seconds / len(files)}
         shaping = {name for name, weight in zip(what.names, weights, strict=True) if np.max(weight) > 0}
         of_boxes = BoxColumns(what, set() if box in ("bounds", "rounded") else set(what.names) - shaping)
 
-        def released(part: pa.Table) -> pa.Table:
+        def release_part(part: pa.Table) -> pa.Table:
             return boxed_table.boxes(part, **options, whole=whole)
 
-        return pipeline.released(work, what, files, released, of_boxes, k, survey.rows, part_rows)
+        return pipeline.run_pipeline(work, what, files, release_part, of_boxes, k, survey.rows, part_rows)
 
 
-def _parts(work: Workspace, what: Checked, k: int, *, is_exact: bool) -> tuple[dict[str, Support], dict[str, Parts]]:
+def _parts(
+    work: Workspace, what: Checked, k: int, *, is_exact: bool
+) -> tuple[dict[str, NumberSupport], dict[str, NumberParts]]:
     """Cut columns into parts that k people of the whole table share, where their values can be counted in memory.
 
     Where they cannot, or where people have several rows, each part of the table cuts its columns itself, for k people
@@ -90,12 +98,12 @@ def _parts(work: Workspace, what: Checked, k: int, *, is_exact: bool) -> tuple[d
     """
     supports, found = {}, {}
     for name in what.names:
-        counts = counted_values(work, name, k)
+        counts = count_values(work, name, k)
         if counts is None:
             continue
-        numbers = column_numbers(pa.table({name: counts.values}), [name])[name]
-        supports[name] = column_support(counts.values.type, numbers, k, None, counts.people, is_exact=is_exact)
-        found[name] = counted_parts(numbers, counts.people, k, supports[name])
+        numbers = read_numbers(pa.table({name: counts.values}), [name])[name]
+        supports[name] = find_support(counts.values.type, numbers, k, None, counts.people, is_exact=is_exact)
+        found[name] = cut_counts(numbers, counts.people, k, supports[name])
     return supports, found
 
 
@@ -119,12 +127,12 @@ class BoxColumns(pipeline.Columns):
         self._count = int(numbers.max())
         for name, ends in self._ends_of_parts.items():
             least = pc.min(result.column(name), skip_nulls=False).as_py()
-            ends.append((least, pc.max(result.column(HIGH + name), skip_nulls=False).as_py()))
+            ends.append((least, pc.max(result.column(HIGH_PREFIX + name), skip_nulls=False).as_py()))
         return result.set_column(place, "_duckanon_box", pa.array(numbers))
 
     def settle(self) -> None:
         """Draw the numbers, and find the outermost ends; None is open, farther than all."""
-        self._order = generator(None).permutation(self._count) + 1
+        self._order = make_generator(None).permutation(self._count) + 1
         for name, ends in self._ends_of_parts.items():
             lows, highs = zip(*ends, strict=True)
             self._ends[name] = None if None in lows else min(lows), None if None in highs else max(highs)
@@ -133,7 +141,7 @@ class BoxColumns(pipeline.Columns):
         """Return the columns that are released: the box, the intervals, and what is kept."""
         columns = {"box": pa.array(self._order[block.column("_duckanon_box").to_numpy() - 1])}
         for name in self._what.names:
-            ends = [block.column(which).combine_chunks() for which in (name, HIGH + name)]
+            ends = [block.column(which).combine_chunks() for which in (name, HIGH_PREFIX + name)]
             if name in self._ends:
                 ends = [
                     pa.repeat(pa.scalar(end, old.type), len(old))
@@ -156,6 +164,57 @@ def numbers_of(work: Workspace, what: Checked, k: int, seed: int | None) -> Surv
     for name, count in nulls.items():
         if count:
             raise ValueError(f'column "{name}" has {count} NULLs, which no interval contains; remove them.')
-    reader = arrow_reader(work.con.sql(f"SELECT {sql.names(what.names)} FROM {SOURCE}"), _BATCH)
+    reader = arrow_reader(work.con.sql(f"SELECT {sql.quote_all(what.names)} FROM {SOURCE}"), _BATCH)
     tables = (pa.Table.from_batches([batch]) for batch in reader)
-    return surveyed(tables, what.names, rows, sample_rows(work, len(what.names)), seed)
+    return survey_table(tables, what.names, rows, sample_rows(work, len(what.names)), seed)
+
+
+MICROAGGREGATE_BYTES_OF_ROW, MICROAGGREGATE_BYTES_OF_CELL = 160, 80
+"""Memory of a part, for each row and for each of its values that are grouped: measured by
+`python -m tests.bench.part_memory`, and a quarter more."""
+
+
+_FAST = METHOD.having(rule=OneOf("fast"), default="fast", meaning="`'mdav'` would take the square of the rows")
+
+
+@face_of(MICROAGGREGATE.having(_FAST), "large")
+def microaggregate(
+    source: Source,
+    target: Target,
+    given: Options,
+    *,
+    memory: str = "2GB",
+    seed: int | None = None,
+    temporary: Place | None = None,
+    replace: bool = False,
+) -> pipeline.Released:
+    """Write a table whose numbers and dates are what groups of at least k similar records have in common.
+
+    Args:
+        source, target, memory, temporary, replace: As for `workspace`.
+        seed: Makes the groups of the same rows in the same order repeatable; the order of the released rows never is.
+    """
+    k = given["k"]
+    with open_workspace("anon.microaggregate", given, source, target, memory, temporary, replace) as (work, what):
+        survey = numbers_of(work, what, k, seed)
+        deviations = [survey.moments.deviation(place) for place in range(len(what.names))]
+        part_rows = work.memory.part // (MICROAGGREGATE_BYTES_OF_ROW + MICROAGGREGATE_BYTES_OF_CELL * len(what.names))
+        weights = combine_sensitivities(survey.moments, what.names).at(list(survey.sample.values()))
+        tree = fit_tree(survey.sample, weights, survey.rows, k, part_rows)
+        files = pipeline.route(work, what.columns, tree, what.expressions, k, what.person)
+        options = options_of_parts(what, given)
+        columns: pipeline.Columns = BoxColumns(what, set()) if given["label"] == "interval" else _Values(what)
+
+        def release_part(part: pa.Table) -> pa.Table:
+            return microaggregated_table.microaggregate(part, **options, deviations=deviations)
+
+        return pipeline.run_pipeline(work, what, files, release_part, columns, k, survey.rows, part_rows)
+
+
+class _Values(pipeline.Columns):
+    """The columns of groups that are released as one value."""
+
+    def finish(self, block: pa.Table) -> pa.Table:
+        """Return the columns that are released, in the table's order."""
+        wanted = {*self._what.names, *self._what.kept}
+        return block.select([name for name in self._what.types if name in wanted])

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import duckdb
+import numpy as np
 
 from duckanon._bridge import sql
+from duckanon._core.common.arguments import UNFIT_VALUES, sentence_of
 from duckanon._core.common.declare import Options
-from duckanon._core.common.names import known_columns
+from duckanon._core.common.names import match_columns
 from duckanon._core.common.parameters import Kept
-from duckanon._core.common.refusals import UNFIT_VALUES, sentence_of
 from duckanon.large.workspace import SOURCE, Place, Source, Target, Workspace, workspace
 
 
@@ -35,7 +36,7 @@ class Checked:
     @property
     def expressions(self) -> dict[str, str]:
         """For each column that is generalized, the SQL expression of its number."""
-        numbers = {name: sql.name(name) for name in self.names}
+        numbers = {name: sql.quote(name) for name in self.names}
         numbers |= {name: f"epoch_us({numbers[name]})" for name in numbers if _is_time(self.types[name])}
         return {name: f"{number}::DOUBLE" for name, number in numbers.items()}
 
@@ -51,13 +52,13 @@ def has_numbers(con: duckdb.DuckDBPyConnection, kind: str) -> bool:
 
 def is_numeric(con: duckdb.DuckDBPyConnection, kind: str) -> bool:
     """Tell whether the values of a type are numbers."""
-    return bool(sql.one(con, f"SELECT anon._kind({sql.literal(kind)}) = 'numeric'")[0])
+    return bool(sql.fetch_row(con, f"SELECT anon._kind({sql.literal(kind)}) = 'numeric'")[0])
 
 
 def rows_and_nulls(con: duckdb.DuckDBPyConnection, names: Sequence[str]) -> tuple[int, dict[str, int]]:
     """Count the rows of the source, and the NULLs of its columns."""
-    counts = ", ".join(f"count({sql.name(name)})" for name in names)
-    rows, *known = sql.one(con, f"SELECT count(*), {counts} FROM {SOURCE}")
+    counts = ", ".join(f"count({sql.quote(name)})" for name in names)
+    rows, *known = sql.fetch_row(con, f"SELECT count(*), {counts} FROM {SOURCE}")
     return rows, {name: rows - count for name, count in zip(names, known, strict=True)}
 
 
@@ -65,14 +66,14 @@ def resolve_columns(con: duckdb.DuckDBPyConnection, given: Options) -> Checked:
     """Find the columns that a call names in the source, and refuse those that it does not have or must not release."""
     cols, person, kept = given["cols"], given.get("person"), given.get("kept", Kept())
     types = sql.columns(con, SOURCE)
-    names = set(known_columns("cols", cols, types))
-    people = known_columns("person", [] if person is None else [person], types)
+    names = set(match_columns("cols", cols, types))
+    people = match_columns("person", [] if person is None else [person], types)
     keep = [column for column in kept.keep or [] if column != "*"]
-    known_columns("narrowing", kept.narrowing or [], types)
-    released = set(known_columns("keep", keep, types))
+    match_columns("narrowing", kept.narrowing or [], types)
+    released = set(match_columns("keep", keep, types))
     if "*" in (kept.keep or []):
         asked = ", ".join(map(sql.literal, (cols, kept.keep, person)))
-        refused = sql.one(con, f"SELECT sentence FROM anon._refused_keep(NULL, '{SOURCE}', {asked})")[0]
+        refused = sql.fetch_row(con, f"SELECT sentence FROM anon._refused_keep(NULL, '{SOURCE}', {asked})")[0]
         if refused:
             raise ValueError(refused)
         rows = con.execute(
@@ -101,7 +102,7 @@ def options_of_parts(what: Checked, given: Options) -> dict[str, Any]:
 
 
 @contextmanager
-def opened(
+def open_workspace(
     caller: str,
     given: Options,
     source: Source,
@@ -110,14 +111,17 @@ def opened(
     temporary: Place | None,
     replace: bool,
 ) -> Iterator[tuple[Workspace, Checked]]:
-    """Open the workspace of a call and find its columns; the function's name is put before what it refuses."""
+    """Open the workspace of a call and find its columns; the function's name is put before what it refuses.
+
+    numpy warns nobody of infinities meanwhile.
+    """
     try:
-        with workspace(source, target, memory, temporary, replace) as work:
+        with np.errstate(all="ignore"), workspace(source, target, memory, temporary, replace) as work:
             yield work, resolve_columns(work.con, given)
     except duckdb.InterruptException:
         raise
     except duckdb.Error as error:  # which may quote a value
-        raise type(error)(f"{caller}: {sql.why(error).removeprefix(f'{caller}: ')}.") from None
+        raise type(error)(f"{caller}: {sql.reason(error).removeprefix(f'{caller}: ')}.") from None
     except UNFIT_VALUES as error:
         text = sentence_of(error)
         raise ValueError(text if text.startswith(f"{caller}: ") else f"{caller}: {text}") from None

@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 from duckanon._bridge import sql
 from duckanon._core.common.declare import Options
 from duckanon._core.common.faces import face_of
-from duckanon._core.privacy.narrowing import COARSER_TOO, refusal
+from duckanon._core.privacy.narrowing import COARSER_TOO, describe_judgements
 from duckanon._methods.generalize.declared import GENERALIZE
 from duckanon.large import pipeline
-from duckanon.large.checks import Checked, is_numeric, opened
+from duckanon.large.checks import Checked, is_numeric, open_workspace
 from duckanon.large.workspace import SOURCE, Place, Source, Target, Workspace, arrow_reader
 
 BYTES_OF_COMBINATION, BYTES_OF_CELL = 50, 115
@@ -53,7 +53,7 @@ def generalize(
     """
     k, most_suppressed = given["k"], given["max_suppressed_fraction"]
     hierarchies, methods = given["hierarchies"] or {}, given["methods"] or {}
-    with opened("anon.generalize", given, source, target, memory, temporary, replace) as (work, what):
+    with open_workspace("anon.generalize", given, source, target, memory, temporary, replace) as (work, what):
         from duckanon._render.queries import render  # what it loads is the release's memory
 
         trees = {column: f"hierarchy_{place}" for place, column in enumerate(hierarchies)}
@@ -63,42 +63,45 @@ def generalize(
         fixed |= {name.lower() for name, method in methods.items() if method not in ("interval", "round")}
         planned, steps = _fitting(work, what, fixed, k)
         options = {name: given[name] for name in ("weights", "methods", "max_suppressed_fraction")}
-        _planned(work, planned, given["cols"], k, options | {"hierarchies": trees or None, "person": what.person})
+        _make_plan(work, planned, given["cols"], k, options | {"hierarchies": trees or None, "person": what.person})
         for name, step in steps.items():
             _put_on_steps(work.con, name, step)
         _refuse_narrowing(work.con, what, given["kept"].narrowing)
         plan = arrow_reader(work.con.sql("FROM plan"), 10_000).read_all()
         passed = [*what.kept, *([what.person] if what.person and what.person not in what.kept else [])]
-        coarse = render(plan, "duckdb", SOURCE, keep=passed, types=what.types)
-        rows = _left(work, what, coarse, k, most_suppressed)
+        types = {
+            name: "VARCHAR" if kind == '"NULL"' else kind for name, kind in what.types.items()
+        }  # as it is released
+        coarse = render(plan, "duckdb", SOURCE, keep=passed, types=types)
+        rows = _list_small_classes(work, what, coarse, k, most_suppressed)
         if not rows:
             raise ValueError("no class has enough people; nothing is left to release.")
         block_rows = max(work.memory.part // (BYTES_OF_ROW + BYTES_OF_LABEL * len(what.columns)), 1)
         results = _in_blocks(work, what, coarse, pipeline.blocks_of(rows, block_rows), rows)
         wanted = [*what.names, *what.kept]
-        written = pipeline.mixed(
+        written = pipeline.mix_results(
             work, results, lambda block: block.select(wanted), what.person, what.person in what.kept
         )
-        smallest = pipeline.counted(work, written, what.names, k, what.person, rows)
+        smallest = pipeline.count_classes(work, written, what.names, k, what.person, rows)
         notes = tuple(_note(work.con, what, name, step) for name, step in steps.items())
         return pipeline.Released(rows, len(results.pieces), smallest, notes, work.reader())
 
 
-def _planned(work: Workspace, table: str, cols: Sequence[str], k: int, options: Options) -> None:
+def _make_plan(work: Workspace, table: str, cols: Sequence[str], k: int, options: Options) -> None:
     """Make the plan, in the table `plan`."""
     named = ", ".join(f"{name} := {sql.literal(value)}" for name, value in options.items() if value is not None)
     try:
         call = f"anon.plan({sql.literal(table)}, {sql.literal(list(cols))}, {k}, {named})"
         work.con.execute(f"CREATE TABLE plan AS FROM {call}").fetchall()
     except duckdb.Error as error:
-        raise ValueError(f"{sql.why(error).replace('anon.plan: ', '')}.") from None
+        raise ValueError(f"{sql.reason(error).replace('anon.plan: ', '')}.") from None
 
 
 def _put_on_steps(con: duckdb.DuckDBPyConnection, name: str, step: float) -> None:
     """Move the cuts of a column to the next multiples of its step, so that they part the values as they were merged."""
     unit = Decimal(repr(step))
 
-    def moved(cut: str | None) -> str | None:
+    def move_cut(cut: str | None) -> str | None:
         if cut is None:
             return None
         multiple = (Decimal(cut) / unit).to_integral_value(ROUND_CEILING) * unit
@@ -106,7 +109,7 @@ def _put_on_steps(con: duckdb.DuckDBPyConnection, name: str, step: float) -> Non
 
     of_column = f"column_name = {sql.literal(name)} AND method = 'interval' AND covers = 'number'"
     for lower, upper, label in con.execute(f"SELECT lower, upper, label FROM plan WHERE {of_column}").fetchall():
-        low, high = moved(lower), moved(upper)
+        low, high = move_cut(lower), move_cut(upper)
         here = f"{of_column} AND lower IS NOT DISTINCT FROM $lower AND upper IS NOT DISTINCT FROM $upper"
         given = {"lower": lower, "upper": upper}
         if low == high and low is not None:
@@ -127,28 +130,28 @@ def _fitting(work: Workspace, what: Checked, fixed: set[str], k: int) -> tuple[s
     most = work.memory.part // (BYTES_OF_COMBINATION + BYTES_OF_CELL * len(what.names))
     numbers = [name for name in what.names if name.lower() not in fixed and is_numeric(work.con, what.types[name])]
     steps: dict[str, float] = {}
-    person = sql.name(what.person) if what.person else None
+    person = sql.quote(what.person) if what.person else None
 
-    def merged(name: str) -> str:
-        quoted = sql.name(name)
+    def merge_expression(name: str) -> str:
+        quoted = sql.quote(name)
         return f"(floor({quoted} / {steps[name]!r}) * {steps[name]!r})::{what.types[name]}" if name in steps else quoted
 
     while True:
-        expressions = {name: merged(name) for name in what.names}
+        expressions = {name: merge_expression(name) for name in what.names}
         listed = ", ".join(expressions.values())
         with_person = f"{listed}, {person}" if person else listed
         each = "".join(f", approx_count_distinct({expressions[name]})" for name in numbers)
-        count, people, *values = sql.one(
+        count, people, *values = sql.fetch_row(
             work.con,
             f"SELECT approx_count_distinct(hash({listed})), approx_count_distinct(hash({with_person})){each} "
             f"FROM {SOURCE}",
         )
         if person and count <= most < people:
-            named = ", ".join(f"{expression} AS {sql.name(name)}" for name, expression in expressions.items())
-            (count,) = sql.one(
+            named = ", ".join(f"{expression} AS {sql.quote(name)}" for name, expression in expressions.items())
+            (count,) = sql.fetch_row(
                 work.con,
                 f"SELECT sum(least(size, {k + 1}))::BIGINT FROM (SELECT count(*) AS size FROM "
-                f"(SELECT DISTINCT {named}, {person} FROM {SOURCE}) GROUP BY {sql.names(what.names)})",
+                f"(SELECT DISTINCT {named}, {person} FROM {SOURCE}) GROUP BY {sql.quote_all(what.names)})",
             )
         if count <= most:
             break
@@ -160,7 +163,7 @@ def _fitting(work: Workspace, what: Checked, fixed: set[str], k: int) -> tuple[s
             )
         widest = numbers[values.index(max(values))]
         steps[widest] = _next_step(work.con, widest, what.types[widest], steps.get(widest), k)
-    selected = ", ".join(f"{expression} AS {sql.name(name)}" for name, expression in expressions.items())
+    selected = ", ".join(f"{expression} AS {sql.quote(name)}" for name, expression in expressions.items())
     rows = f"SELECT {selected}{f', {person}' if person else ''} FROM {SOURCE}"
     if person and people > most:
         work.con.execute(f"CREATE TABLE {_MERGED} AS {_with_k_people(what.names, person, rows, k)}").fetchall()
@@ -173,10 +176,10 @@ def _fitting(work: Workspace, what: Checked, fixed: set[str], k: int) -> tuple[s
 
 def _with_k_people(names: Sequence[str], person: str, rows: str, k: int) -> str:
     """Return the query of rows in which k people of each combination have all rows of it; nobody's stay nobody's."""
-    same = " AND ".join(f"rows.{one} IS NOT DISTINCT FROM kept.{one}" for one in map(sql.name, names))
+    same = " AND ".join(f"rows.{one} IS NOT DISTINCT FROM kept.{one}" for one in map(sql.quote, names))
     return (
-        f"WITH rows AS ({rows}), kept AS (SELECT {sql.names(names)}, min({person}, {k}) AS {_KEPT} "
-        f"FROM (SELECT DISTINCT * FROM rows) GROUP BY {sql.names(names)}) "
+        f"WITH rows AS ({rows}), kept AS (SELECT {sql.quote_all(names)}, min({person}, {k}) AS {_KEPT} "
+        f"FROM (SELECT DISTINCT * FROM rows) GROUP BY {sql.quote_all(names)}) "
         f"SELECT rows.* REPLACE (CASE WHEN rows.{person} IS NULL OR list_contains({_KEPT}, rows.{person}) "
         f"THEN rows.{person} ELSE {_KEPT}[1] END AS {person}) FROM rows JOIN kept ON {same}"
     )
@@ -187,14 +190,14 @@ def _note(con: duckdb.DuckDBPyConnection, what: Checked, name: str, step: float)
 
     An interval loses its width as a share of the column's range; of whole numbers, [40, 50) is 40 to 49.
     """
-    quoted = sql.name(name)
-    least, largest, is_whole = sql.one(
+    quoted = sql.quote(name)
+    least, largest, is_whole = sql.fetch_row(
         con,
         f"SELECT min({quoted})::DOUBLE, max({quoted})::DOUBLE, bool_and({quoted}::DOUBLE = floor({quoted}::DOUBLE)) "
         f"FROM {SOURCE}",
     )
     unit = 1.0 if is_whole else 0.0
-    (width,) = sql.one(
+    (width,) = sql.fetch_row(
         con,
         f"SELECT sum(rows * greatest(least(coalesce(upper::DOUBLE - {unit}, {largest!r}), {largest!r}) "
         f"- greatest(coalesce(lower::DOUBLE, {least!r}), {least!r}), 0)) / sum(rows) "
@@ -216,8 +219,8 @@ def _next_step(con: duckdb.DuckDBPyConnection, name: str, kind: str, step: float
     if step is not None:
         leading = int(f"{step:e}"[0])
         return step * {1: 2, 2: 2.5, 5: 2}[leading]
-    quoted = sql.name(name)
-    (span,) = sql.one(con, f"SELECT (max({quoted}, {k})[-1] - min({quoted}, {k})[-1])::DOUBLE FROM {SOURCE}")
+    quoted = sql.quote(name)
+    (span,) = sql.fetch_row(con, f"SELECT (max({quoted}, {k})[-1] - min({quoted}, {k})[-1])::DOUBLE FROM {SOURCE}")
     first = float(f"1e{int(f'{max(span, 1e-300) / 10_000:e}'.split('e')[1])}")
     return max(first, 2.0) if "INT" in kind else first
 
@@ -232,19 +235,19 @@ def _refuse_narrowing(con: duckdb.DuckDBPyConnection, what: Checked, narrowing: 
         f"SELECT kept_column, column_name, narrows FROM anon.kept_column_risk('{SOURCE}', "
         f"{sql.literal(what.names)}, {sql.literal(asked)}, plan := 'plan', person := {sql.literal(what.person)})"
     ).fetchall()
-    if refused := refusal(judged, COARSER_TOO):
+    if refused := describe_judgements(judged, COARSER_TOO):
         raise ValueError(refused)
 
 
-def _left(work: Workspace, what: Checked, coarse: str, k: int, most: float) -> int:
+def _list_small_classes(work: Workspace, what: Checked, coarse: str, k: int, most: float) -> int:
     """List the classes that are too small, and count the rows of all others."""
-    classes = sql.names(what.names)
-    size = f"count(DISTINCT {sql.name(what.person)})" if what.person else "count(*)"
+    classes = sql.quote_all(what.names)
+    size = f"count(DISTINCT {sql.quote(what.person)})" if what.person else "count(*)"
     work.con.execute(
         f"CREATE TABLE classes AS SELECT {classes}, {size} AS _duckanon_people, count(*) AS _duckanon_rows "
         f"FROM ({coarse}) GROUP BY {classes}"
     ).fetchall()
-    rows, small = sql.one(
+    rows, small = sql.fetch_row(
         work.con,
         "SELECT sum(_duckanon_rows)::BIGINT, "
         f"coalesce(sum(_duckanon_rows) FILTER (_duckanon_people < {k}), 0)::BIGINT FROM classes",
@@ -257,7 +260,7 @@ def _left(work: Workspace, what: Checked, coarse: str, k: int, most: float) -> i
 
 def _in_blocks(work: Workspace, what: Checked, coarse: str, blocks: int, rows: int) -> pipeline.Mixed:
     """Write the rows of all classes that are left, each into a random block."""
-    same = " AND ".join(f"coarse.{sql.name(n)} IS NOT DISTINCT FROM classes.{sql.name(n)}" for n in what.names)
+    same = " AND ".join(f"coarse.{sql.quote(n)} IS NOT DISTINCT FROM classes.{sql.quote(n)}" for n in what.names)
     query = (
         f"SELECT coarse.*, least(floor(anon._random() * {blocks}), {blocks - 1})::INTEGER AS {_BLOCK} "
         f"FROM ({coarse}) AS coarse ANTI JOIN classes ON {same}"

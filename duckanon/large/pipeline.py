@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 
 from duckanon._bridge import sql
 from duckanon._core.common import progress
-from duckanon._core.common.arguments import generator
+from duckanon._core.common.arguments import make_generator
 from duckanon.large.checks import Checked
-from duckanon.large.split_tree import Tree, case, merged, part_count
+from duckanon.large.split_tree import Tree, case, merge_parts, part_count
 from duckanon.large.workspace import SOURCE, Workspace
 
 _PART = "_duckanon_part"
@@ -53,11 +53,11 @@ def route(
 
     `expressions` has for each column that the tree asks for an SQL expression of its number.
     """
-    query = f"SELECT {sql.names(columns)}, {case(tree, expressions)} AS {_PART} FROM {source}"
+    query = f"SELECT {sql.quote_all(columns)}, {case(tree, expressions)} AS {_PART} FROM {source}"
     files = work.partition(query, "parts", _PART, part_count(tree))
     _refuse_other_types(work.con, columns, next(paths for paths in files if paths))
     counts = {part: _people(work.con, paths, k, person) for part, paths in enumerate(files) if paths}
-    homes = merged(tree, counts, k)
+    homes = merge_parts(tree, counts, k)
     joined: dict[int, list[Path]] = {}
     for part, paths in enumerate(files):
         joined.setdefault(homes[part], []).extend(paths)
@@ -80,18 +80,18 @@ def _people(con: duckdb.DuckDBPyConnection, paths: Sequence[Path], k: int, perso
     """Count the people of a part, up to k."""
     if person is None:
         return sum(pq.read_metadata(path).num_rows for path in paths)
-    column = sql.name(person)
+    column = sql.quote(person)
     query = f"SELECT DISTINCT {column} FROM {_files(paths)} WHERE {column} IS NOT NULL LIMIT {k}"
-    return int(sql.one(con, f"SELECT count(*) FROM ({query})")[0])
+    return int(sql.fetch_row(con, f"SELECT count(*) FROM ({query})")[0])
 
 
-def made(
+def release_parts(
     work: Workspace, parts: Sequence[Sequence[Path]], release: Callable[[pa.Table], pa.Table], blocks: int
 ) -> Mixed:
     """Release one part after the other, in random order, and remove its files; the results are mixed in `blocks`."""
-    limit = sql.one(work.con, "SELECT current_setting('memory_limit')")[0]
+    limit = sql.fetch_row(work.con, "SELECT current_setting('memory_limit')")[0]
     work.con.execute(f"SET memory_limit = '{_RESTING}'").fetchall()
-    random = generator(None)
+    random = make_generator(None)
     pieces: list[list[tuple[Path, int]]] = [[] for _ in range(blocks)]
     schema, rows = None, 0
     for number, paths in enumerate(parts):
@@ -111,7 +111,7 @@ def made(
         rows += result.num_rows
         del result
         pa.default_memory_pool().release_unused()
-        progress.at((number + 1) / len(parts))
+        progress.advance((number + 1) / len(parts))
     work.con.execute(f"SET memory_limit = '{limit}'").fetchall()
     assert schema is not None
     return Mixed(pieces, schema, rows)
@@ -129,7 +129,7 @@ def _plain(table: pa.Table) -> pa.Table:
     return table.replace_schema_metadata(None)
 
 
-def mixed(
+def mix_results(
     work: Workspace, results: Mixed, finish: Callable[[pa.Table], pa.Table], person: str | None, keeps_person: bool
 ) -> str:
     """Write the results to the target, in an order that tells neither the source's nor the part.
@@ -154,7 +154,7 @@ def mixed(
         pa.default_memory_pool().release_unused()
     assert writer is not None
     writer.close()
-    written = work.released(path)
+    written = work.write_rows(path)
     if people is None:
         return f"(FROM {written})"
     people.close()
@@ -162,14 +162,14 @@ def mixed(
 
 
 def _blocks(results: Mixed) -> Iterator[pa.Table]:
-    random = generator(None)
+    random = make_generator(None)
     for pieces in results.pieces:
         if pieces:
             block = pa.concat_tables([pq.ParquetFile(path).read_row_group(group) for path, group in pieces])
             yield block.take(pa.array(random.permutation(block.num_rows)))
 
 
-def counted(work: Workspace, written: str, classes: Sequence[str], k: int, person: str | None, rows: int) -> int:
+def count_classes(work: Workspace, written: str, classes: Sequence[str], k: int, person: str | None, rows: int) -> int:
     """Count what was promised of the written rows, and return how many people the smallest class has.
 
     Where the classes do not fit into memory, they are counted in several passes, each with a share of them.
@@ -177,7 +177,7 @@ def counted(work: Workspace, written: str, classes: Sequence[str], k: int, perso
     passes = 1
     while True:
         try:
-            found = [_counted_share(work.con, written, classes, person, place, passes) for place in range(passes)]
+            found = [_count_share(work.con, written, classes, person, place, passes) for place in range(passes)]
             break
         except duckdb.OutOfMemoryException:
             if passes >= _MOST_PASSES:
@@ -191,17 +191,17 @@ def counted(work: Workspace, written: str, classes: Sequence[str], k: int, perso
     return int(smallest)
 
 
-def _counted_share(
+def _count_share(
     con: sql.Connection, written: str, classes: Sequence[str], person: str | None, place: int, passes: int
 ) -> tuple[int | None, int]:
     """Return the people of the smallest class and the rows of all, of the classes whose hash falls to this pass."""
     progress.check()
-    size = "count(*)" if person is None else f"count(DISTINCT {sql.name(person)})"
-    mine = f"WHERE hash(row({sql.names(classes)})) % {passes} = {place}" if passes > 1 else ""
-    smallest, class_rows = sql.one(
+    size = "count(*)" if person is None else f"count(DISTINCT {sql.quote(person)})"
+    mine = f"WHERE hash(row({sql.quote_all(classes)})) % {passes} = {place}" if passes > 1 else ""
+    smallest, class_rows = sql.fetch_row(
         con,
         f"SELECT min(size), coalesce(sum(class_rows), 0)::BIGINT FROM (SELECT {size} AS size, count(*) AS class_rows "
-        f"FROM {written} {mine} GROUP BY {sql.names(classes)})",
+        f"FROM {written} {mine} GROUP BY {sql.quote_all(classes)})",
     )
     return smallest, class_rows
 
@@ -249,7 +249,7 @@ class Columns(ABC):
         """Return the released columns of some rows."""
 
 
-def released(
+def run_pipeline(
     work: Workspace,
     what: Checked,
     files: Sequence[Sequence[Path]],
@@ -265,8 +265,8 @@ def released(
     of all parts together.
     """
     count = blocks_of(rows, part_rows)
-    results = made(work, files, lambda part: columns.collect(release(part)), count)
+    results = release_parts(work, files, lambda part: columns.collect(release(part)), count)
     columns.settle()
-    written = mixed(work, results, columns.finish, what.person, what.person in what.kept)
-    smallest = counted(work, written, what.names, k, what.person, rows)
+    written = mix_results(work, results, columns.finish, what.person, what.person in what.kept)
+    smallest = count_classes(work, written, what.names, k, what.person, rows)
     return Released(rows, len(files), smallest, reader=work.reader())

@@ -1,9 +1,15 @@
-"""Local recoding of tables that are larger than memory: `duckanon.large.recode`."""
+"""Local recoding of tables that are larger than memory: `duckanon.large.recode`.
+
+Rows of frequent combinations of values: most of them are released as they are, and need no search for a class.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 import numpy as np
@@ -14,20 +20,71 @@ from duckanon._bridge import sql
 from duckanon._core.common.arrays import Floats
 from duckanon._core.common.declare import Options
 from duckanon._core.common.faces import face_of
-from duckanon._core.common.parameters import column_weights
-from duckanon._core.numbers.ends import HIGH
-from duckanon._methods.generalize.hierarchies import HierarchyRow, hierarchy_tables
+from duckanon._core.common.parameters import read_weights
+from duckanon._core.numbers.ends import HIGH_PREFIX
+from duckanon._methods.generalize.hierarchies import HierarchyRow, read_hierarchies
 from duckanon._methods.recode import local_recoding
-from duckanon._methods.recode.coding import Coding
+from duckanon._methods.recode.coding import LabelCoding, encode_values
 from duckanon._methods.recode.declared import RECODE
-from duckanon._methods.recode.encode import encoded_values
 from duckanon.large import pipeline
 from duckanon.large.boxes_release import sample_rows
-from duckanon.large.checks import Checked, has_numbers, opened, options_of_parts
-from duckanon.large.frequent import Divided, divided
-from duckanon.large.split_tree import Tree, fitted, nulls_beyond
-from duckanon.large.survey import Drawing, counted_values
+from duckanon.large.checks import Checked, has_numbers, open_workspace, options_of_parts
+from duckanon.large.split_tree import Tree, fit_tree, nulls_beyond
+from duckanon.large.survey import Drawing, count_values
 from duckanon.large.workspace import SOURCE, Place, Source, Target, Workspace, arrow_reader
+
+_FREQUENT = "frequent"
+_INSIDE = "inside"
+_PART = "_duckanon_part"
+
+
+class Divided(NamedTuple):
+    """A table whose frequent rows were set apart."""
+
+    inside: str  # the name of the rows among which classes are searched
+    rows: int  # how many these are
+    apart: list[list[Path]]  # the files of parts that hold the others, at least k rows of every combination
+
+
+def divide_rows(work: Workspace, what: Checked, k: int, left: int, rows: int, part_rows: int) -> Divided:
+    """Set rows apart that share their values with many others, where that leaves less to be searched.
+
+    Of a combination that at least `left + k` rows, all of other people, have, all but `left` are set apart: at least k
+    of them, so that they are a class whatever becomes of the others.
+    """
+    names = sql.quote_all(what.names)
+    (combinations,) = sql.fetch_row(work.con, f"SELECT approx_count_distinct(hash({names})) FROM {SOURCE}")
+    if rows <= part_rows or 2 * combinations > rows:  # one part needs no others; so many combinations are not frequent
+        return Divided(SOURCE, rows, [])
+    work.con.execute(
+        f"CREATE TABLE {_FREQUENT} AS SELECT {names}, row_number() OVER () AS _duckanon_number, _duckanon_rows "
+        f"FROM (SELECT {names}, count(*) - {left} AS _duckanon_rows FROM {SOURCE} GROUP BY {names} "
+        f"HAVING count(*) >= {left + k})"
+    ).fetchall()
+    (others,) = sql.fetch_row(work.con, f"SELECT coalesce(sum(_duckanon_rows), 0)::BIGINT FROM {_FREQUENT}")
+    if not others:
+        return Divided(SOURCE, rows, [])
+    # a combination of very many rows is itself divided, into pieces of at least k
+    piece = max(k, part_rows // 4)
+    count = math.ceil(1.5 * others / part_rows)  # pieces are of different sizes, and so are parts
+    same = " AND ".join(f"source.{sql.quote(n)} IS NOT DISTINCT FROM frequent.{sql.quote(n)}" for n in what.names)
+    columns = ", ".join(f"source.{sql.quote(name)}" for name in what.columns)
+    last_piece = f"greatest(_duckanon_rows // {piece}, 1) - 1"
+    query = (
+        f"SELECT * EXCLUDE (_duckanon_place, _duckanon_number, _duckanon_rows), "
+        f"CASE WHEN _duckanon_place < {left} THEN 0 ELSE 1 + (_duckanon_number + "
+        f"least((_duckanon_place - {left}) // {piece}, {last_piece})) % {count} END AS {_PART} FROM ("
+        f"SELECT {columns}, _duckanon_number, _duckanon_rows, "
+        "row_number() OVER (PARTITION BY _duckanon_number) - 1 AS _duckanon_place "
+        f"FROM {SOURCE} AS source JOIN {_FREQUENT} AS frequent ON {same}) "
+        f"UNION ALL SELECT {columns}, 0 AS {_PART} FROM {SOURCE} AS source ANTI JOIN {_FREQUENT} AS frequent ON {same}"
+    )
+    files = work.partition(query, "divided", _PART, count + 1)
+    work.con.execute(f"DROP TABLE {_FREQUENT}").fetchall()
+    inside = sql.literal([str(path) for path in files[0]])
+    work.con.execute(f"CREATE VIEW {_INSIDE} AS FROM read_parquet({inside}, hive_partitioning = false)").fetchall()
+    return Divided(_INSIDE, rows - others, [paths for paths in files[1:] if paths])
+
 
 CALLER = "anon.recode"
 
@@ -81,13 +138,13 @@ def recode(
         seed: Makes the classes of the same rows in the same order repeatable; the order of the released rows never is.
     """
     cols, k, effort, output = (given[name] for name in ("cols", "k", "effort", "output"))
-    with opened(CALLER, given, source, target, memory, temporary, replace) as (work, what):
+    with open_workspace(CALLER, given, source, target, memory, temporary, replace) as (work, what):
         trees = _hierarchies(work.con, given["hierarchies"])
         levels = [row for rows_of_tree in trees.values() for row in rows_of_tree]
-        rows = sql.one(work.con, f"SELECT count(*) FROM {SOURCE}")[0]
+        rows = sql.fetch_row(work.con, f"SELECT count(*) FROM {SOURCE}")[0]
         if k > rows:
             raise ValueError(f"k must be at most the number of rows, {rows}; got {k}.")
-        weight_of = dict(zip(what.names, column_weights(given["weights"], what.names, cols), strict=True))
+        weight_of = dict(zip(what.names, read_weights(given["weights"], what.names, cols), strict=True))
         axes = {name: _axis(work.con, what, name, k, name.lower() in trees) for name in what.names}
         if output == "value" and not all(axis.is_number for axis in axes.values()):
             raise ValueError("output must be 'text' where columns are no numbers or have a hierarchy; got 'value'.")
@@ -96,24 +153,24 @@ def recode(
         whole = _codings(work, what, k, axes, levels, weight_of)
         some = Divided(SOURCE, rows, [])
         if what.person is None and len(whole) == len(what.names):
-            some = divided(work, what, k, k if effort == "quick" else 2 * k, rows, part_rows)
+            some = divide_rows(work, what, k, k if effort == "quick" else 2 * k, rows, part_rows)
         expressions = {name: axes[name].expression for name in used}
         tree: Tree = 0
         if used:
             drawing = Drawing(some.rows, sample_rows(work, len(used)), seed)
             sample = _sample(work.con, some.inside, expressions, drawing)
-            tree = fitted(sample, [weight_of[n] / axes[n].span for n in used], some.rows, k, part_rows)
+            tree = fit_tree(sample, [weight_of[n] / axes[n].span for n in used], some.rows, k, part_rows)
         files = pipeline.route(work, what.columns, tree, expressions, k, what.person, some.inside) + some.apart
         options = options_of_parts(what, given) | {"hierarchies": levels}
 
-        def released(part: pa.Table) -> pa.Table:
+        def release_part(part: pa.Table) -> pa.Table:
             weights = [
                 weight_of[name] if name in whole else weight_of[name] * _share(part.column(name), axes[name])
                 for name in what.names
             ]
             return local_recoding.recode([part], **(options | {"weights": weights}), whole=whole)
 
-        return pipeline.released(work, what, files, released, _Labels(what), k, rows, part_rows)
+        return pipeline.run_pipeline(work, what, files, release_part, _Labels(what), k, rows, part_rows)
 
 
 def _codings(
@@ -123,15 +180,15 @@ def _codings(
     axes: Mapping[str, _Axis],
     levels: Sequence[HierarchyRow],
     weight_of: Mapping[str, float],
-) -> dict[str, Coding]:
+) -> dict[str, LabelCoding]:
     """Encode the columns whose values can be counted in memory."""
-    tables, found = hierarchy_tables(levels), {}
+    tables, found = read_hierarchies(levels), {}
     for name in what.names:
         counts = None
         if what.person is None or not axes[name].is_number:
-            counts = counted_values(work, name, k, what.person)
+            counts = count_values(work, name, k, what.person)
         if counts is not None and (axes[name].is_number or len(counts.values) <= _MOST_VALUES):
-            found[name] = encoded_values(name, *counts, k, tables.get(name.lower()), weight_of[name])
+            found[name] = encode_values(name, *counts, k, tables.get(name.lower()), weight_of[name])
     return found
 
 
@@ -158,12 +215,14 @@ def _axis(con: duckdb.DuckDBPyConnection, what: Checked, name: str, k: int, has_
     """Say how the tree sees a column: the k-th least and largest number stand for all beyond, which decide no cut."""
     if what.types[name] in _BINARY:
         raise ValueError(f'column "{name}" has the type {what.types[name]}, which is no text here; cast it to VARCHAR.')
-    quoted = sql.name(name)
+    quoted = sql.quote(name)
     if has_numbers(con, what.types[name]) and not has_tree:
         expression = what.expressions[name]
         low, high = (
             float(end or 0.0)
-            for end in sql.one(con, f"SELECT min({expression}, {k})[-1], max({expression}, {k})[-1] FROM {SOURCE}")
+            for end in sql.fetch_row(
+                con, f"SELECT min({expression}, {k})[-1], max({expression}, {k})[-1] FROM {SOURCE}"
+            )
         )
         least, largest = (f"'{end!r}'::DOUBLE" for end in (low, high))
         inside = f"WHEN {expression} < {least} THEN {least} WHEN {expression} > {largest} THEN {largest}"
@@ -175,7 +234,7 @@ def _axis(con: duckdb.DuckDBPyConnection, what: Checked, name: str, k: int, has_
     ).fetchall()
     if not 1 < len(values) <= _MOST_VALUES:
         return _Axis("NULL::DOUBLE", 0.0, 0.0, False)
-    enum = sql.name(f"values of {name}")
+    enum = sql.quote(f"values of {name}")
     con.execute(f"CREATE TYPE {enum} AS ENUM ({', '.join(sql.literal(value) for (value,) in values)})").fetchall()
     return _Axis(f"enum_code({text}::{enum})::DOUBLE", 0.0, float(len(values) - 1), False)
 
@@ -197,7 +256,7 @@ def _sample(
     con: duckdb.DuckDBPyConnection, source: str, expressions: Mapping[str, str], drawing: Drawing
 ) -> dict[str, Floats]:
     """Draw rows; NULL lies beyond all numbers, where the tree sends it."""
-    selected = ", ".join(f"{expression} AS {sql.name(name)}" for name, expression in expressions.items())
+    selected = ", ".join(f"{expression} AS {sql.quote(name)}" for name, expression in expressions.items())
     done = 0
     drawn: list[pa.RecordBatch] = []
     for batch in arrow_reader(con.sql(f"SELECT {selected} FROM {source}"), _BATCH):
@@ -214,7 +273,7 @@ class _Labels(pipeline.Columns):
         """Return the columns that are released: labels, then what is kept."""
         columns = {name: block.column(name) for name in [*self._what.names, *self._what.kept]}
         for name in self._what.names:
-            if HIGH + name in block.column_names:
-                ends = [block.column(which).combine_chunks() for which in (name, HIGH + name)]
+            if HIGH_PREFIX + name in block.column_names:
+                ends = [block.column(which).combine_chunks() for which in (name, HIGH_PREFIX + name)]
                 columns[name] = pa.StructArray.from_arrays(ends, ["lo", "hi"])
         return pa.table(columns)

@@ -13,9 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from duckanon._core.common.arrays import Floats, Ints
-from duckanon._methods.boxes.blocks import Block, best_cut
-from duckanon._methods.boxes.nodes import Points, midway, value_order
-from duckanon._methods.boxes.search import Rules
+from duckanon._methods.boxes.blocks import Block, find_best_cut
+from duckanon._methods.boxes.box_search import BoxRules
+from duckanon._methods.boxes.nodes import Points, find_middle, sort_by_value
 
 _UNEVEN = 0.02  # how much better an uneven cut must be: parts of about the same size need the least memory
 
@@ -33,7 +33,7 @@ Tree = Split | int
 """A node, or the number of a part; parts are numbered from 0, from left to right."""
 
 
-def fitted(
+def fit_tree(
     columns: Mapping[str, Floats],
     weights: Sequence[Floats | float],
     rows: int,
@@ -50,12 +50,12 @@ def fitted(
 
     Examples:
         >>> ages = np.arange(100.0)
-        >>> tree = fitted({"age": ages}, [1.0], rows=100, k=2, part_rows=50)
+        >>> tree = fit_tree({"age": ages}, [1.0], rows=100, k=2, part_rows=50)
         >>> tree
         Split(column='age', threshold=49.5, left=0, right=1)
     """
     names = list(columns)
-    order = value_order(list(columns.values()))
+    order = sort_by_value(list(columns.values()))
     values = [columns[name].take(order) for name in names]
     in_order = [weight if isinstance(weight, float) else weight.take(order) for weight in weights]
     shaping = [column for column, weight in enumerate(in_order) if np.max(weight) > 0]
@@ -66,30 +66,30 @@ def fitted(
     distances = [0.0] * len(names) if epsilon is None else list(epsilon)
     is_even = all(isinstance(weight, float) for weight in points.weights)
     needed = max(1, math.ceil(k * share))  # a whole number: small nodes are cut at places that are counted by it
-    rules = Rules(needed, l, [distances[column] for column in chosen], uneven=_UNEVEN if is_even else _UNEVEN / 4)
+    rules = BoxRules(needed, l, [distances[column] for column in chosen], uneven=_UNEVEN if is_even else _UNEVEN / 4)
     most = max(2, math.floor(part_rows * share))
     parts = iter(range(len(order)))
 
-    def grown(records: Ints) -> Tree:
+    def grow(records: Ints) -> Tree:
         cut = _cut(points, records, rules) if shaping and len(records) > most else None
         if cut is None:
             return next(parts)
         column, left = cut
         of_column = points.values[column].take(records)
-        threshold = midway(of_column.compress(left).max(), of_column.compress(~left).min())
+        threshold = find_middle(of_column.compress(left).max(), of_column.compress(~left).min())
         if not threshold < of_column.compress(~left).min():
             threshold = of_column.compress(left).max()
         below, above = records.compress(left), records.compress(~left)
-        return Split(names[chosen[column]], float(threshold), grown(below), grown(above))
+        return Split(names[chosen[column]], float(threshold), grow(below), grow(above))
 
-    return grown(np.arange(len(order)))
+    return grow(np.arange(len(order)))
 
 
-def divided(tree: Tree, rows: Mapping[int, float], part_rows: int, column: str) -> Tree:
+def divide_parts(tree: Tree, rows: Mapping[int, float], part_rows: int, column: str) -> Tree:
     """Divide parts that have too many rows by a column whose numbers are spread evenly between 0 and 1.
 
     Examples:
-        >>> divided(Split("age", 49.5, 0, 1), {0: 40, 1: 90}, part_rows=50, column="chance")
+        >>> divide_parts(Split("age", 49.5, 0, 1), {0: 40, 1: 90}, part_rows=50, column="chance")
         Split(column='age', threshold=49.5, left=0, right=Split(column='chance', threshold=0.5, left=1, right=2))
     """
     numbers = iter(range(sum(max(1, math.ceil(count / part_rows)) for count in rows.values()) + part_count(tree)))
@@ -100,13 +100,13 @@ def divided(tree: Tree, rows: Mapping[int, float], part_rows: int, column: str) 
         middle = (first + last) // 2
         return Split(column, middle / pieces, evenly(first, middle, pieces), evenly(middle, last, pieces))
 
-    def grown(node: Tree) -> Tree:
+    def grow(node: Tree) -> Tree:
         if isinstance(node, int):
             pieces = max(1, math.ceil(rows.get(node, 0) / part_rows))
             return evenly(0, pieces, pieces)
-        return Split(node.column, node.threshold, grown(node.left), grown(node.right))
+        return Split(node.column, node.threshold, grow(node.left), grow(node.right))
 
-    return grown(tree)
+    return grow(tree)
 
 
 def nulls_beyond(values: Floats) -> Floats:
@@ -118,12 +118,12 @@ def nulls_beyond(values: Floats) -> Floats:
     return np.where(np.isnan(values), largest + max((largest - least) / 100, 1.0), values)
 
 
-def _cut(points: Points, records: Ints, rules: Rules) -> tuple[int, np.ndarray] | None:
+def _cut(points: Points, records: Ints, rules: BoxRules) -> tuple[int, np.ndarray] | None:
     if len(records) < max(2, 2 * rules.k):
         return None
     ends = [(of_column.min(), of_column.max()) for of_column in (v.take(records) for v in points.values)]
     lower, upper = np.array(ends[: points.shaping]).T
-    return best_cut(points, Block(records, lower, upper, False), rules)
+    return find_best_cut(points, Block(records, lower, upper, False), rules)
 
 
 def part_count(tree: Tree) -> int:
@@ -155,7 +155,7 @@ def _literal(threshold: float) -> str:
     return text if "e" not in text and len(text) <= 17 else f"CAST('{text}' AS DOUBLE)"
 
 
-def routed(tree: Tree, columns: Mapping[str, Floats]) -> Ints:
+def route_rows(tree: Tree, columns: Mapping[str, Floats]) -> Ints:
     """Return the part of each row; NaN stands for NULL."""
     parts = np.empty(len(next(iter(columns.values()))), np.int64)
     waiting = [(tree, np.arange(len(parts)))]
@@ -169,14 +169,14 @@ def routed(tree: Tree, columns: Mapping[str, Floats]) -> Ints:
     return parts
 
 
-def merged(tree: Tree, counts: Mapping[int, int], k: int) -> dict[int, int]:
+def merge_parts(tree: Tree, counts: Mapping[int, int], k: int) -> dict[int, int]:
     """Join parts that have fewer than k people with a neighbour: return for each the one that it joins, or itself.
 
     `counts` are of the whole table; parts that are not named have nobody. The people of two parts may be the same, so
     that a joined part counts as many as the larger of the two.
 
     Examples:
-        >>> merged(Split("age", 49.5, 0, Split("age", 70.0, 1, 2)), {0: 10, 1: 4, 2: 50}, k=5)
+        >>> merge_parts(Split("age", 49.5, 0, Split("age", 70.0, 1, 2)), {0: 10, 1: 4, 2: 50}, k=5)
         {0: 0, 1: 2, 2: 2}
     """
     joined = {part: part for part in parts_of(tree)}

@@ -14,8 +14,8 @@ from duckanon._bridge import sql
 from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.rules import Whole
-from duckanon._methods.boxes.shaping import Moments
-from duckanon._methods.boxes.typed import column_numbers
+from duckanon._methods.boxes.boxed_table import read_numbers
+from duckanon._methods.boxes.shaping import ColumnMoments
 from duckanon.large.workspace import SOURCE, Workspace
 
 BYTES_OF_COUNTED, BYTES_OF_VALUE = 100, 50
@@ -27,11 +27,11 @@ class Survey:
     """A table in a few numbers."""
 
     rows: int
-    moments: Moments
+    moments: ColumnMoments
     sample: dict[str, Floats]  # rows that were drawn, column by column
 
 
-def surveyed(batches: Iterable[pa.Table], names: Sequence[str], rows: int, wanted: int, seed: int | None) -> Survey:
+def survey_table(batches: Iterable[pa.Table], names: Sequence[str], rows: int, wanted: int, seed: int | None) -> Survey:
     """Read a table without NULL, of numbers, dates and timestamps, once, some rows at a time.
 
     `seed` decides which `wanted` rows are drawn: the same of a table that comes in the same order.
@@ -44,7 +44,7 @@ def surveyed(batches: Iterable[pa.Table], names: Sequence[str], rows: int, wante
     for batch in batches:
         if not batch.num_rows:
             continue
-        numbers = column_numbers(batch, names)
+        numbers = read_numbers(batch, names)
         matrix = np.stack([numbers[name] for name in names])
         least, largest = np.minimum(least, matrix.min(axis=1)), np.maximum(largest, matrix.max(axis=1))
         drawn.append(matrix[:, random.rows(done, matrix.shape[1])])
@@ -59,7 +59,7 @@ def surveyed(batches: Iterable[pa.Table], names: Sequence[str], rows: int, wante
     products[is_constant] = products[:, is_constant] = 0.0  # exactly, where a mean was rounded
     sample = np.concatenate(drawn, axis=1)
     columns = {name: np.ascontiguousarray(sample[place]) for place, name in enumerate(names)}
-    return Survey(done, Moments.known(means, products / max(done, 1)), columns)
+    return Survey(done, ColumnMoments.from_covariances(means, products / max(done, 1)), columns)
 
 
 class Drawing:
@@ -88,17 +88,17 @@ class Counted(NamedTuple):
     people: Ints
 
 
-def counted_values(work: Workspace, name: str, k: int, person: str | None = None) -> Counted | None:
+def count_values(work: Workspace, name: str, k: int, person: str | None = None) -> Counted | None:
     """Count the values of a column; None where they are too many to be cut into parts of k people within the memory."""
-    quoted = sql.name(name)
-    values, looked_at = sql.one(
+    quoted = sql.quote(name)
+    values, looked_at = sql.fetch_row(
         work.con,
         f"SELECT count(*), sum(size)::BIGINT FROM (SELECT least(count(*), {k})::BIGINT AS size FROM {SOURCE} "
         f"GROUP BY {quoted})",
     )
     if looked_at * BYTES_OF_COUNTED + values * BYTES_OF_VALUE > work.memory.part:
         return None
-    people = "count(*)" if person is None else f"count(DISTINCT {sql.name(person)})"
+    people = "count(*)" if person is None else f"count(DISTINCT {sql.quote(person)})"
     query = (
         f"SELECT {quoted}, count(*) AS _duckanon_rows, {people} AS _duckanon_people FROM {SOURCE} GROUP BY {quoted} "
         f"ORDER BY {quoted} ASC NULLS LAST"

@@ -2,6 +2,8 @@
 
 The parts hold originals. Their folder is the process's own, and is removed when the release ends; after a crash the
 next release to the same target removes it.
+
+The memory that a release may take, shared between DuckDB and the parts.
 """
 
 from __future__ import annotations
@@ -23,9 +25,61 @@ import pyarrow.parquet as pq
 import duckanon
 from duckanon._bridge import sql
 from duckanon._core.common import progress
-from duckanon._core.common.locks import temporary_folder
 from duckanon._core.common.outbox import Outbox
-from duckanon.large.memory import Budget, budget, counting_what_is_kept
+from duckanon._core.common.own_files import temporary_folder
+from duckanon._core.common.resources import free_memory, measure_memory, read_memory
+
+_DATABASE_SHARE = 0.4
+"""Share of the free memory that DuckDB may take while it routes and counts; parts are made when it rests."""
+
+_LEAST_FREE = 200 * 10**6
+"""Memory of a release besides Python and its libraries: DuckDB's buffers, and one partition of a useful size."""
+
+_MOST_KEPT = 200 * 10**6
+"""Bytes that are taken for what releases keep, at most: whatever else a process got meanwhile is not theirs."""
+
+_kept = 0
+"""Bytes that releases of this process keep for later ones: libraries, and what allocators do not give back."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """The memory of a release, in bytes."""
+
+    database: int  # that DuckDB may take
+    part: int  # that the making of one part may take
+
+
+def budget(memory: str) -> Budget:
+    """Share the memory that the process may take between DuckDB and the parts."""
+    given, used = read_memory(memory), bytes_before()
+    free = given - used
+    if free < _LEAST_FREE:
+        least = (used + _LEAST_FREE) // 10**6 + 1
+        raise ValueError(f"memory must be at least {least}MB here; got {memory}.")
+    return Budget(int(free * _DATABASE_SHARE), int(free * (1 - _DATABASE_SHARE)))
+
+
+def bytes_before() -> int:
+    """Return the bytes that the process has, without those that its releases keep and use again.
+
+    The first release of a process counts its libraries as its own, and so do the others: what is enough once is enough
+    again.
+    """
+    return max(measure_memory() - _kept, 0)
+
+
+@contextmanager
+def counting_what_is_kept() -> Iterator[None]:
+    """Count what a release keeps for later ones when the block ends."""
+    global _kept
+    kept, before = _kept, measure_memory()
+    try:
+        yield
+    finally:
+        free_memory()
+        _kept = min(max(kept + measure_memory() - before, _kept), _MOST_KEPT)
+
 
 Place: TypeAlias = str | os.PathLike[str]
 Target: TypeAlias = Place | tuple[Place, str] | None
@@ -66,12 +120,12 @@ class Workspace:
         self.con.execute("SET preserve_insertion_order = true").fetchall()
         return [sorted((into / f"{column}={number}").glob("*.parquet")) for number in range(count)]
 
-    def released(self, rows: Path) -> str:
+    def write_rows(self, rows: Path) -> str:
         """Write the rows of a Parquet file to the hidden target, and return what they are read from there by."""
         if self.table is None:
             os.replace(rows, self.hidden) if rows != self.hidden else None
             return f"read_parquet({sql.literal(str(self.hidden))})"
-        name = sql.name(self.table)
+        name = sql.quote(self.table)
         self.con.execute(f"ATTACH {sql.literal(str(self.hidden))} AS {_TARGET}").fetchall()
         self.con.execute(
             f"CREATE TABLE {_TARGET}.main.{name} AS FROM read_parquet({sql.literal(str(rows))})"
@@ -113,12 +167,12 @@ def workspace(
         _OPEN[con] = threading.Event()
         try:
             _set(con, shares, folder)
-            with sql.opened_files(con) as so_far:
+            with sql.watch_files(con) as so_far:
                 _open(con, source, folder)
                 if target is not None:
                     con.execute(f"DESCRIBE {SOURCE}").fetchall()
                     _check_apart(_place("target", target)[0], so_far() | _files_of(source))
-            with progress.watched_by(_asking(_OPEN[con], progress.watcher())):
+            with progress.watch(_asking(_OPEN[con], progress.get_watcher())):
                 yield Workspace(con, folder, hidden, table, shares, target is not None)
         finally:
             del _OPEN[con]
@@ -216,12 +270,12 @@ def _open(con: duckdb.DuckDBPyConnection, source: Source, folder: Path) -> None:
         try:
             if table is not None:
                 con.execute(f"ATTACH {place} AS {_CATALOG} (READ_ONLY)").fetchall()
-                con.execute(f"CREATE VIEW {SOURCE} AS FROM {_CATALOG}.{sql.name(table)}").fetchall()
+                con.execute(f"CREATE VIEW {SOURCE} AS FROM {_CATALOG}.{sql.quote(table)}").fetchall()
             else:
                 files = sql.literal(str(path / "**" / "*.parquet")) if path.is_dir() else place
                 con.execute(f"CREATE VIEW {SOURCE} AS FROM read_parquet({files})").fetchall()
         except duckdb.Error as error:
-            raise OSError(f"{path}: it cannot be read ({sql.why(error)}).") from None
+            raise OSError(f"{path}: it cannot be read ({sql.reason(error)}).") from None
         return
     if isinstance(source, duckdb.DuckDBPyRelation):
         source = arrow_reader(source, _BATCH)

@@ -44,10 +44,10 @@ class _Extension:
         known = getattr(getattr(jupysql, "ConnectionManager", None), "connections", {})
         for connection in [*known.values()]:
             # DuckDB's own, or SQLAlchemy's, in which that of duckdb-engine is
-            yield from _own(getattr(connection, "_connection", None))
+            yield from _find_connections(getattr(connection, "_connection", None))
 
 
-def _own(connection: Any) -> Iterator[duckdb.DuckDBPyConnection]:
+def _find_connections(connection: Any) -> Iterator[duckdb.DuckDBPyConnection]:
     """Yield the connection of DuckDB's within one of duckdb-engine or SQLAlchemy, or that is one; of others nothing."""
     with contextlib.suppress(Exception):  # one of SQLAlchemy that is closed opens itself, or says so
         connection = getattr(connection, "connection", connection)
@@ -60,7 +60,7 @@ def _own(connection: Any) -> Iterator[duckdb.DuckDBPyConnection]:
 
 def _engine_opened(connection: Any, *_: object) -> None:
     """Register a connection of duckdb-engine, which wraps DuckDB's own; others are left alone."""
-    for value in _own(connection):
+    for value in _find_connections(connection):
         register(value)
 
 

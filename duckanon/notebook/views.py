@@ -87,15 +87,15 @@ def _map(rows: Sequence[dict[str, Any]]) -> str:
     for measure in measures:
         own = [values.get((*measure, release)) for release in releases]
         largest = max((abs(value) for value in own if value is not None), default=0) or 1
-        cells = "".join(_shaded(value, largest) for value in own)
+        cells = "".join(_shade(value, largest) for value in own)
         lines.append(
             f'<tr><td style="text-align:left">{escape(measure[0])}</td><td style="text-align:left">'
-            f"{escape(measure[1])}</td>{cells}{_shaded(samples[measure], None)}</tr>"
+            f"{escape(measure[1])}</td>{cells}{_shade(samples[measure], None)}</tr>"
         )
     return _table("Risk and utility", ["kind", "measure", *releases, "another sample"], lines)
 
 
-def _shaded(value: float | None, largest: float | None) -> str:
+def _shade(value: float | None, largest: float | None) -> str:
     """Write a number, the darker the larger it is among those of its row."""
     text = "" if value is None else f"{value:.4g}"
     shade = "" if value is None or largest is None else f";background:rgba(68,119,170,{0.5 * abs(value) / largest:.2f})"

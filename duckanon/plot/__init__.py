@@ -6,10 +6,8 @@ report does, the same bytes each time.
 """
 
 from duckanon.plot.assessment import class_sizes, column_sets, quasi_identifiers
-from duckanon.plot.boxed import boxes
-from duckanon.plot.components import kernel_components
 from duckanon.plot.privacy import prediction_curves, risk_utility
-from duckanon.plot.statistics import correlations, distributions
+from duckanon.plot.statistics import boxes, correlations, distributions, kernel_components
 from duckanon.plot.vector import svg
 
 __all__ = [

@@ -13,7 +13,7 @@ from matplotlib.patches import Rectangle
 
 from duckanon._core.common.arrays import Floats
 from duckanon.plot import style
-from duckanon.plot.reading import named_tables, rows_of
+from duckanon.plot.style import rows_of, tables_by_name
 
 BAND_STARTS = (1, 2, 3, 5, 10, 20, 50, 100, 1000)
 _MOST_COLUMNS = 14  # of a heat map: more names are not readable on a phone
@@ -108,15 +108,13 @@ def column_sets(relation: Any) -> Figure:
             if share is None:
                 axes.text(column, row, "·", ha="center", va="center", fontsize=style.SMALL, color=style.INK)
             else:
-                shaded_cell(axes, column, row, share, f"{100 * share:.0f}")
+                draw_cell(axes, column, row, share, f"{100 * share:.0f}")
     square_axes(axes, names)
     style.label(axes, "unique, in % of the people; · not listed")
     return figure
 
 
-def shaded_cell(
-    axes: Axes, column: float, row: float, strength: float, text: str, colour: str = style.ORIGINAL
-) -> None:
+def draw_cell(axes: Axes, column: float, row: float, strength: float, text: str, colour: str = style.ORIGINAL) -> None:
     """Draw a cell of a heat map: one colour, the stronger the more, so that it reads on light and dark pages."""
     strength = min(max(strength, 0.0), 1.0)
     axes.add_patch(
@@ -144,7 +142,7 @@ def class_sizes(relation: Any) -> Figure:
     Args:
         relation: Rows of `anon.class_sizes`, or several such relations by name: `{"before": ..., "after": ...}`.
     """
-    tables = named_tables("class_sizes", relation, "rows", ("class_size", "rows"))
+    tables = tables_by_name("class_sizes", relation, "rows", ("class_size", "rows"))
     starts = np.array(BAND_STARTS)
     shares = {}
     for name, table in tables.items():

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from duckanon._core.common.arrays import Floats
 from duckanon.plot import style
-from duckanon.plot.reading import named_tables, rows_of
+from duckanon.plot.style import rows_of, tables_by_name
 
 MEASURES = ("distance", "ambiguity", "uncertainty")
 _MOST_POINTS = 100  # of a curve: more are not seen, and each would be one person's
@@ -25,7 +25,7 @@ def prediction_curves(relation: Any) -> Figure:
     Args:
         relation: Rows of `anon.prediction_risk`, or several such relations by name.
     """
-    tables = named_tables("prediction_curves", relation, "release", MEASURES)
+    tables = tables_by_name("prediction_curves", relation, "release", MEASURES)
     curves = {
         name: {measure: quantiles(np.asarray(table.column(measure).to_pylist(), dtype=float)) for measure in MEASURES}
         for name, table in tables.items()

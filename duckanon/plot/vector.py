@@ -39,7 +39,7 @@ def svg(figure: Figure, title: str, description: str, background: str | None = N
     Returns:
         Without XML declaration. It has no width, but a ratio: the page says how wide it is.
     """
-    drawn = _drawn(figure, background)
+    drawn = _draw(figure, background)
     drawn = re.sub(r"^.*?(?=<svg )|<metadata>.*?</metadata>\s*|<!--.*?-->\s*", "", drawn, flags=re.DOTALL)
     drawn = re.sub(r"(?<=font: )(\S+)px [^;\"]*", r"\1px sans-serif", drawn)
     drawn = re.sub(r"(?<=[ \"])font-family: [^;\"]*", "font-family: sans-serif", drawn)
@@ -62,7 +62,7 @@ def _text(words: str) -> str:
     return html.escape(words.encode(errors="replace").decode())
 
 
-def _drawn(figure: Figure, background: str | None) -> str:
+def _draw(figure: Figure, background: str | None) -> str:
     """Let matplotlib write the figure; its settings are the user's again afterwards."""
     written, colour = io.StringIO(), background or "none"
     with _SAVING:

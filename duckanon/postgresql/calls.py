@@ -6,16 +6,15 @@ from collections.abc import Sequence
 
 import duckdb
 
-from duckanon._bridge.sql_text import name
+from duckanon._bridge.sql_text import quote
 from duckanon._core.common.arguments import refuse_unless
-from duckanon._core.common.names import refuses_unknown_options, unknown_column
+from duckanon._core.common.names import refuse_unknown_options, unknown_column
 from duckanon._core.common.rules import ColumnNames, Whole
 from duckanon.postgresql.server import Relation, Server, ServerProblem
-from duckanon.postgresql.source import fetch
+from duckanon.postgresql.source import Outgoing, fetch, outgoing
 from duckanon.postgresql.target import Delivery
-from duckanon.postgresql.types import Outgoing, outgoing
 
-_public = refuses_unknown_options("duckanon.postgresql")
+_public = refuse_unknown_options("duckanon.postgresql")
 
 _read: set[Relation] = set()
 """The tables that this process has read: none of them is replaced by a release."""
@@ -54,9 +53,9 @@ def read(
     into = into or (table or "").split(".")[-1]
     if not into:
         raise ValueError("duckanon.postgresql.read: into must be the name of a table where a query is read.")
-    fetched = fetch(con, address, table, query, f"temp.main.{name(into)}")
+    fetched = fetch(con, address, table, query, f"temp.main.{quote(into)}")
     _read.update(fetched.relations)
-    ((rows,),) = con.execute(f"SELECT count(*) FROM temp.main.{name(into)}").fetchall()
+    ((rows,),) = con.execute(f"SELECT count(*) FROM temp.main.{quote(into)}").fetchall()
     return int(rows)
 
 
@@ -94,13 +93,13 @@ def write(
     """
     refuse_unless(Whole(2), "duckanon.postgresql.write: k", k)
     refuse_unless(ColumnNames(), "duckanon.postgresql.write: cols", cols)
-    types = {row[0]: str(row[1]) for row in con.execute(f"DESCRIBE FROM {name(released)}").fetchall()}
+    types = {row[0]: str(row[1]) for row in con.execute(f"DESCRIBE FROM {quote(released)}").fetchall()}
     for column in [*cols, *([person] if person else [])]:
         if column not in types:
             raise ValueError(f"duckanon.postgresql.write: {unknown_column(column, types)}")
     expressions = {column: _parts(column, column_type) for column, column_type in types.items()}
-    selected = ", ".join(f"{value} AS {name(part)}" for parts in expressions.values() for part, value in parts.items())
-    query = f"SELECT {selected} FROM {name(released)}"
+    selected = ", ".join(f"{value} AS {quote(part)}" for parts in expressions.values() for part, value in parts.items())
+    query = f"SELECT {selected} FROM {quote(released)}"
     with Server(address, is_reader=False) as server:
         delivery = Delivery(server, table)
         delivery.check(is_replacing=replace)
@@ -117,7 +116,7 @@ def write(
 
 
 def _parts(column: str, column_type: str) -> dict[str, str]:
-    quoted = name(column)
+    quoted = quote(column)
     if column_type.startswith("STRUCT(lo ") and ", hi " in column_type:
         return {f"{column}_lo": f"{quoted}.lo", f"{column}_hi": f"{quoted}.hi"}
     return {column: f"{quoted}::VARCHAR" if column_type.startswith("ENUM") else quoted}

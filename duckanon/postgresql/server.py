@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from duckanon._bridge.sql_text import name
+from duckanon._bridge.sql_text import quote
 
 INSTALL = "PostgreSQL is read through ADBC; install it with: pip install 'duckanon[postgresql]'"
 
@@ -48,7 +48,7 @@ class ServerProblem(Exception):  # noqa: N818 - it says what happened
 
 def table_name(text: str) -> str:
     """Write the name of a table, which may have a schema before it."""
-    return ".".join(map(name, text.split(".")))
+    return ".".join(map(quote, text.split(".")))
 
 
 def cancel_all() -> None:
@@ -69,7 +69,7 @@ class Server(contextlib.AbstractContextManager["Server"]):
             driver = importlib.import_module("adbc_driver_postgresql.dbapi")
         except ImportError:
             raise ServerProblem(f"{INSTALL}.") from None
-        with told("the server cannot be reached"):
+        with translate_errors("the server cannot be reached"):
             self._connection = driver.connect(address)
         _open.add(self)
         try:
@@ -96,31 +96,31 @@ class Server(contextlib.AbstractContextManager["Server"]):
 
     def run(self, statement: str) -> None:
         """Run a statement that returns nothing."""
-        with told(), self._connection.cursor() as cursor:
+        with translate_errors(), self._connection.cursor() as cursor:
             cursor.execute(statement)
 
     def rows(self, query: str) -> list[tuple[Any, ...]]:
         """Return the rows of a query."""
-        with told(), self._connection.cursor() as cursor:
+        with translate_errors(), self._connection.cursor() as cursor:
             cursor.execute(query)
             return list(cursor.fetchall())
 
     def schema(self, query: str) -> pa.Schema:
         """Return the columns of a query."""
-        with told(), self._connection.cursor() as cursor:
+        with translate_errors(), self._connection.cursor() as cursor:
             cursor.execute(f"SELECT * FROM ({query}) AS rows_of_query LIMIT 0")
             return cursor.fetch_record_batch().schema
 
     @contextmanager
     def reader(self, query: str) -> Iterator[pa.RecordBatchReader]:
         """Give the rows of a query, once."""
-        with told("the query failed while its rows were read"), self._connection.cursor() as cursor:
+        with translate_errors("the query failed while its rows were read"), self._connection.cursor() as cursor:
             cursor.execute(query)
             yield cursor.fetch_record_batch()
 
     def ingest(self, table: str, reader: pa.RecordBatchReader) -> None:
         """Make a temporary table, which only this session can read, of rows."""
-        with told(), self._connection.cursor() as cursor:
+        with translate_errors(), self._connection.cursor() as cursor:
             cursor.adbc_ingest(table, reader, mode="create", temporary=True)
 
     def relations(self) -> set[Relation]:
@@ -135,7 +135,7 @@ class Server(contextlib.AbstractContextManager["Server"]):
 
     def commit(self) -> None:
         """Make all that was done visible to others, at once."""
-        with told():
+        with translate_errors():
             self._connection.commit()
 
     def cancel(self) -> None:
@@ -146,12 +146,12 @@ class Server(contextlib.AbstractContextManager["Server"]):
     def close(self) -> None:
         """End the session."""
         _open.discard(self)
-        with told():
+        with translate_errors():
             self._connection.close()
 
 
 @contextmanager
-def told(otherwise: str | None = None) -> Iterator[None]:
+def translate_errors(otherwise: str | None = None) -> Iterator[None]:
     """Turn errors of the driver into sentences."""
     try:
         yield

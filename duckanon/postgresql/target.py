@@ -11,10 +11,9 @@ from collections.abc import Collection, Sequence
 
 import duckdb
 
-from duckanon._bridge.sql_text import literal, name
+from duckanon._bridge.sql_text import literal, quote
 from duckanon.postgresql.server import Relation, Server, ServerProblem
-from duckanon.postgresql.source import take
-from duckanon.postgresql.types import LONGEST_NAME, Outgoing
+from duckanon.postgresql.source import LONGEST_NAME, Outgoing, take
 
 _STAGED = "_duckanon_staged"
 _LOCK_SECONDS = 10
@@ -81,19 +80,19 @@ class Delivery:
         """Write the rows of a query of DuckDB, whose columns are these, into the table that nobody sees yet."""
         self._columns = columns
         sent = ", ".join(
-            f"{name(column.name)}{'::VARCHAR' if column.travels_as_text else ''} AS {name(column.name)}"
+            f"{quote(column.name)}{'::VARCHAR' if column.travels_as_text else ''} AS {quote(column.name)}"
             for column in columns
         )
         rows = con.sql(f"SELECT {sent} FROM ({query})")
         self._server.ingest(_STAGED, getattr(rows, "to_arrow_reader", rows.fetch_record_batch)())
-        stored = ", ".join(f"{column.stored} AS {name(column.name)}" for column in columns)
+        stored = ", ".join(f"{column.stored} AS {quote(column.name)}" for column in columns)
         self._server.run(f"CREATE TABLE {self.hidden} AS SELECT {stored} FROM pg_temp.{_STAGED}")
         self._server.run(f"DROP TABLE pg_temp.{_STAGED}")
 
     @property
     def hidden(self) -> str:
         """The table as long as it has not its name, in quotes."""
-        return f"{name(self._schema)}.{name(self._hidden)}"
+        return f"{quote(self._schema)}.{quote(self._hidden)}"
 
     def read_back(self, con: duckdb.DuckDBPyConnection, into: str) -> None:
         """Copy what the server has into a temporary table, in the order in which it was written."""
@@ -101,7 +100,7 @@ class Delivery:
         with self._server.reader(f"SELECT {asked} FROM {self.hidden}") as reader:
             take(con, reader, into)
         for column in self._columns:
-            con.execute(f"ALTER TABLE {into} ALTER {name(column.name)} TYPE {column.duckdb_type}").fetchall()
+            con.execute(f"ALTER TABLE {into} ALTER {quote(column.name)} TYPE {column.duckdb_type}").fetchall()
 
     def smallest_class(self, columns: Sequence[str], person: str | None = None) -> tuple[int, int]:
         """Return the rows of the table, and the rows (or people) of its smallest class, as the server counts them.
@@ -109,8 +108,8 @@ class Delivery:
         Texts are told apart byte by byte, whatever the collation of the database holds for equal.
         """
         texts = {column.name for column in self._columns if column.declared.startswith(("text", "character"))}
-        keys = ", ".join(f"{name(column)}{' COLLATE ' + name('C') if column in texts else ''}" for column in columns)
-        size = f"count(DISTINCT {name(person)})" if person else "count(*)"
+        keys = ", ".join(f"{quote(column)}{' COLLATE ' + quote('C') if column in texts else ''}" for column in columns)
+        size = f"count(DISTINCT {quote(person)})" if person else "count(*)"
         ((rows, smallest),) = self._server.rows(f"""
             SELECT coalesce(sum(row_count), 0)::bigint, coalesce(min(size), 0)::bigint
             FROM (SELECT count(*) AS row_count, {size} AS size FROM {self.hidden} GROUP BY {keys}) AS classes""")
@@ -118,7 +117,7 @@ class Delivery:
 
     def put_in_place(self, mark: str) -> None:
         """Give the table its name and the rights of the one that it replaces; others see it after the commit."""
-        place, run = f"{name(self._schema)}.{name(self._name)}", self._server.run
+        place, run = f"{quote(self._schema)}.{quote(self._name)}", self._server.run
         if self.existing:
             granted = self._rights(place)
             for _, role, *_ in self._rights(self.hidden):
@@ -127,7 +126,7 @@ class Delivery:
                 option = " WITH GRANT OPTION" if is_grantable else ""
                 run(f"GRANT {right} ON TABLE {self.hidden} TO {role}{option}")
             run(f"DROP TABLE {place}")
-        run(f"ALTER TABLE {self.hidden} RENAME TO {name(self._name)}")
+        run(f"ALTER TABLE {self.hidden} RENAME TO {quote(self._name)}")
         run(f"COMMENT ON TABLE {place} IS {literal(mark)}")
 
     def _rights(self, table: str) -> list[tuple[str, str, bool]]:

@@ -1,4 +1,7 @@
-"""The numbers of a report about one table, rounded so that they may leave with the release."""
+"""The numbers of a report about one table, rounded so that they may leave with the release.
+
+How coarse each protected column became: the number of its labels, and the label that most rows have.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +12,63 @@ import duckdb
 
 from duckanon._core.common.release_record import TableEntry
 from duckanon.plot.assessment import BAND_STARTS, band_name
-from duckanon.report.coarseness import coarseness
-from duckanon.report.safe import rounded, significant, step_for
+from duckanon.report.safe import k_of_release, round_to_step, significant, step_for
 from duckanon.report.tables import (
     NEW_RECORDS,
     Pair,
     comparable,
-    erased_columns,
+    find_erased_columns,
     literal,
     name_list,
-    sampled,
+    quote,
+    role_of,
+    sample_tables,
     utility_query,
 )
+
+_LONGEST = 40
+
+
+def coarseness(pair: Pair) -> list[dict[str, Any]]:
+    """Return the labels of each quasi-identifier in the release, in the policy's order.
+
+    The typical label is None where it is a value of the original, as in a column that stayed as it is, where it names a
+    text that fewer than k rows have, or where fewer than k rows have it: a record holds no value of the data.
+    """
+    if pair.method in NEW_RECORDS:
+        return []
+    there, found = pair.columns_of(pair.released), []
+    for column in pair.table["columns"]:
+        name = column["name"]
+        held = next((held for held in ([name], [f"{name}_lo", f"{name}_hi"]) if set(held) <= set(there)), None)
+        if held and role_of(column) == "quasi_identifier":
+            found.append({"column": name, **_labels(pair, name, held)})
+    return found
+
+
+def _labels(pair: Pair, column: str, held: Sequence[str]) -> dict[str, Any]:
+    """Count the labels that a column has in the release, NULL included, and choose the typical one."""
+    texts = [f"CAST({quote(one)} AS VARCHAR)" for one in held]
+    label = texts[0] if len(texts) == 1 else f"'[' || {texts[0]} || ', ' || {texts[1]} || ']'"
+    k, value = k_of_release(pair.table), quote(column)
+    rows = pair.rows(
+        f"""WITH labels AS (SELECT {label} AS label, count(*) AS size FROM query_table({literal(pair.released)})
+                            GROUP BY ALL),
+                 top AS (SELECT *, count(*) OVER () AS labels FROM labels ORDER BY size DESC, label ASC NULLS LAST
+                         LIMIT 1),
+                 known AS (SELECT CAST({value} AS VARCHAR) AS known,
+                                  typeof(any_value({value})) = 'VARCHAR' AND count(*) < {k} AS is_rare
+                           FROM query_table({literal(pair.original)}) WHERE {value} IS NOT NULL GROUP BY ALL)
+            SELECT *, EXISTS (SELECT 1 FROM known WHERE known = label OR (is_rare AND contains(label, known))) AS tells
+            FROM top"""
+    )
+    if not rows:
+        return {"labels": 0, "typical": None}
+    top = rows[0]
+    is_told = top["label"] is not None and not top["tells"] and top["size"] >= k
+    shown = str(top["label"]) if len(str(top["label"])) <= _LONGEST else str(top["label"])[: _LONGEST - 1] + "…"
+    return {"labels": top["labels"], "typical": shown if is_told else None}
+
 
 _HIGH_RISK = 5  # people in a class: in smaller ones the chance of finding somebody is above 0.2, the usual threshold
 _COMPONENTS = 5
@@ -56,7 +104,7 @@ def measured(
     step = step_for(people)
     columns = pair.with_role("quasi_identifier")
     is_there = all(pair.count(name) for name in (original, released))
-    erased = erased_columns(pair) if is_there else []
+    erased = find_erased_columns(pair) if is_there else []
     classes = _classes(pair, columns, step) if columns and is_there else None
     return {
         "step": step,
@@ -79,10 +127,10 @@ def _classes(pair: Pair, columns: Sequence[str], step: float) -> dict[str, Any]:
         "columns": list(columns),
         "before": {
             "smallest": band_name(BAND_STARTS.index(start)) if smallest else "0",  # of rows without a person
-            "bands": [{**band, "fraction": rounded(band["fraction"], step)} for band in _bands(before)],
+            "bands": [{**band, "fraction": round_to_step(band["fraction"], step)} for band in _bands(before)],
         },
         "after": None,
-        "risk": {"before": {name: rounded(value, step) for name, value in _risk(before).items()}, "after": None},
+        "risk": {"before": {name: round_to_step(value, step) for name, value in _risk(before).items()}, "after": None},
     }
     result["risk"]["before"]["maximum"] = significant(1 / start)
     if pair.method not in NEW_RECORDS:
@@ -146,9 +194,9 @@ def _narrowing(pair: Pair, columns: Sequence[str], plan: str | None) -> list[dic
 
 def _prediction(pair: Pair, reference: str, step: float) -> list[dict[str, Any]] | None:
     """Compare the distance from people to released records with the distance to other people's records."""
-    with sampled(pair) as (sample, _):
+    with sample_tables(pair) as (sample, _):
         there = set(pair.columns_of(reference))
-        columns = comparable(sample, [name for name in pair.described if name in there])
+        columns = comparable(sample, [name for name in pair.columns_of_people if name in there])
         if not columns:
             return None
         try:
@@ -161,9 +209,11 @@ def _prediction(pair: Pair, reference: str, step: float) -> list[dict[str, Any]]
     return [
         {
             "measure": row["measure"],
-            "released": rounded(row["value"], step) if row["measure"].endswith("copies") else significant(row["value"]),
+            "released": round_to_step(row["value"], step)
+            if row["measure"].endswith("copies")
+            else significant(row["value"]),
             "reference": significant(row["reference_value"]),
-            "moved": rounded(row["shift_bound"], step),
+            "moved": round_to_step(row["shift_bound"], step),
             "limit": significant(row["limit"]),
             "passed": bool(row["pass"]),
         }
@@ -173,8 +223,8 @@ def _prediction(pair: Pair, reference: str, step: float) -> list[dict[str, Any]]
 
 def _utility(pair: Pair, erased: Sequence[str]) -> dict[str, Any] | None:
     """Compare statistics of samples of both tables; categories are not named, only their columns."""
-    with sampled(pair) as (sample, rows_per_person):
-        described = [name for name in pair.described if name not in erased]
+    with sample_tables(pair) as (sample, rows_per_person):
+        described = [name for name in pair.columns_of_people if name not in erased]
         columns = comparable(sample, described)
         if not columns:
             return None
@@ -186,12 +236,12 @@ def _utility(pair: Pair, erased: Sequence[str]) -> dict[str, Any] | None:
             "columns": columns,
             "not_compared": [name for name in described if name not in columns],
             "medians": {
-                statistic: rounded(
+                statistic: round_to_step(
                     next(row["median_difference"] for row in rows if row["statistic"] == statistic), step
                 )
                 for statistic in dict.fromkeys(row["statistic"] for row in rows)
             },
-            "largest_correlation_difference": rounded(
+            "largest_correlation_difference": round_to_step(
                 max((abs(difference) for difference in differences if difference is not None), default=None), step
             ),
             "correlations": _correlations(rows, columns, step),
@@ -206,8 +256,8 @@ def _correlations(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], ste
         {
             "column": row["column_name"],
             "other": row["other_column"],
-            "original": rounded(row["original"], step),
-            "released": rounded(row["released"], step),
+            "original": round_to_step(row["original"], step),
+            "released": round_to_step(row["released"], step),
         }
         for row in rows
         if row["statistic"] == "correlation" and row["column_name"] in columns and row["other_column"] in columns
@@ -217,7 +267,7 @@ def _correlations(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], ste
 def _marginals(rows: Sequence[Mapping[str, Any]], columns: Sequence[str], step: float) -> list[dict[str, Any]]:
     """Return how far the distribution of each column moved: the largest difference that any range or set has."""
     distances = {row["column_name"]: row["difference"] for row in rows if row["statistic"] in ("ks", "total_variation")}
-    return [{"column": name, "distance": rounded(distances[name], step)} for name in columns if name in distances]
+    return [{"column": name, "distance": round_to_step(distances[name], step)} for name in columns if name in distances]
 
 
 def _components(sample: Pair, columns: Sequence[str], step: float) -> list[dict[str, Any]]:
@@ -231,8 +281,8 @@ def _components(sample: Pair, columns: Sequence[str], step: float) -> list[dict[
     return [
         {
             "component": row["component"],
-            "cumulative": rounded(row["cumulative"], step),
-            "distance": rounded(row["ks"], step),
+            "cumulative": round_to_step(row["cumulative"], step),
+            "distance": round_to_step(row["ks"], step),
         }
         for row in rows
     ]

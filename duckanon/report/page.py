@@ -14,15 +14,22 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+import duckanon
 from duckanon._core.common import quantities
+from duckanon._core.common.release_record import KEY_WARNING
 from duckanon.report.pictures import Figure
-from duckanon.report.safe import NOT_TOLD, is_small, promised_k, significant
+from duckanon.report.safe import NOT_TOLD, is_small, k_of_release, significant
 from duckanon.report.signing import Signing
-from duckanon.report.tables import NEW_RECORDS, REFUSE_NARROWING, role_of
-from duckanon.report.words import MEASURES, ROLES, STATISTICS
+from duckanon.report.tables import MEASURES, NEW_RECORDS, REFUSE_NARROWING, ROLES, STATISTICS, role_of
 
 _SECRET = re.compile(r"seed|key|salt|secret|password|token", re.IGNORECASE)  # parameters that a report never shows
 _MOST_CORRELATIONS = 10
+_PICTURE = re.compile(
+    r"<figure>\n<svg\b(?:(?!</?(?:div|figure|foreignObject|script)\b).)*?</svg>\n\n"
+    r"<figcaption><strong>[^<]*</strong>[^<]*</figcaption>\n</figure>\n"
+    r'|<p class="quiet missing"><strong>[^<]*</strong>: [^<]*</p>\n',
+    re.DOTALL,
+)
 _PARTS = ("classes", "risk", "coarseness", "narrowing", "prediction", "utility")
 
 
@@ -50,7 +57,7 @@ def html(record: Mapping[str, Any], figures: Mapping[str, Sequence[Figure]]) -> 
         A whole page. Counts of fewer than k people of the original are written as `fewer than k`. Hashes of the
         original, seeds and keys are not written: somebody who knows nearly everything could try values.
     """
-    tables = [_completed(table) for table in record["tables"]]
+    tables = [_complete_entry(table) for table in record["tables"]]
     record = {"warnings": [], "linked": None, "account": None, **record, "tables": tables}
     page = _Page(record)
     signing = Signing(record, page.number, page.measured)
@@ -71,7 +78,7 @@ def html(record: Mapping[str, Any], figures: Mapping[str, Sequence[Figure]]) -> 
             signing=signing,
             noun=_noun,
             kept=sum(promise["passed"] is True for table in record["tables"] for promise in table.get("promises", [])),
-            k_of=promised_k,
+            k_of=k_of_release,
             new_records=NEW_RECORDS,
             refuse_narrowing=REFUSE_NARROWING,
             largest=_largest_differences,
@@ -80,8 +87,8 @@ def html(record: Mapping[str, Any], figures: Mapping[str, Sequence[Figure]]) -> 
             place=_place,
             parameters=_parameters,
             style=Markup(_templates().get_template("style.css").render()),
-            meaning=quantities.meaning_in,
-            unit_of=quantities.unit_of,
+            meaning=quantities.explain_entry,
+            unit_of=quantities.choose_unit,
             words={"measures": MEASURES, "statistics": STATISTICS},
         )
     )
@@ -93,7 +100,7 @@ def differing_numbers(page: str, record: Mapping[str, Any]) -> list[str]:
     A copy of a record that lacks what is about the original has no number to compare there.
     """
     found = []
-    whole = {**record, "tables": [_completed(table) for table in record["tables"]]}
+    whole = {**record, "tables": [_complete_entry(table) for table in record["tables"]]}
     for shown, pointer, text in re.findall(r'<data value="([^"]*)" data-path="([^"]*)">([^<]*)<', page):
         path = [part.replace("~1", "/").replace("~0", "~") for part in unescape(pointer).split("/")[1:]]
         value: Any = whole
@@ -108,7 +115,18 @@ def differing_numbers(page: str, record: Mapping[str, Any]) -> list[str]:
         is_left_out = value is None and path[2:3] in (["rows"], ["people"], ["suppressed"])
         if (unescape(shown), unescape(text)) not in forms and not is_left_out:
             found.append("/".join(path))
-    return found
+    return list(dict.fromkeys(found))
+
+
+def is_page_of(page: str, record: Mapping[str, Any]) -> bool | None:
+    """Tell whether a page is the report of a record, but for its pictures; None where it cannot be written again.
+
+    Another version may write another page, and a copy for recipients lacks what the report says of the original.
+    """
+    if record["duckanon"] != duckanon.__version__ or any("rows" not in table for table in record["tables"]):
+        return None
+    warnings = [warning for warning in record["warnings"] if not warning.endswith(KEY_WARNING)]
+    return html({**record, "warnings": warnings}, {}) == _PICTURE.sub("", page)
 
 
 class _Page:
@@ -119,30 +137,30 @@ class _Page:
 
     def number(self, *path: Any, form: str = "number") -> Markup:
         """Write the value at a place of the record, together with the place."""
-        return _written(functools.reduce(operator.getitem, path, self._record), path, form)
+        return _write_value(functools.reduce(operator.getitem, path, self._record), path, form)
 
     def counted(self, place: int, *path: Any) -> Markup:
         """Write a count of suppressed rows or people; a count below k is not shown."""
         table = self._record["tables"][place]
-        if is_small(functools.reduce(operator.getitem, path, table), promised_k(table)):
-            return Markup("fewer than {}").format(promised_k(table))
+        if is_small(functools.reduce(operator.getitem, path, table), k_of_release(table)):
+            return Markup("fewer than {}").format(k_of_release(table))
         return self.number("tables", place, *path, form="count")
 
     def few_left_out(self, place: int) -> bool:
         """Tell whether so few were suppressed that the report does not count them."""
         table = self._record["tables"][place]
         gone = table.get("suppressed") or {}
-        return any(is_small(gone.get(what), promised_k(table)) for what in ("rows", "people"))
+        return any(is_small(gone.get(what), k_of_release(table)) for what in ("rows", "people"))
 
     def measured(self, place: int, position: int) -> Markup:
         """Write the measured value of a promise to two digits: an exact one could be solved for original values."""
         table = self._record["tables"][place]
         promise = table["promises"][position]
         if "suppressed" in str(promise["name"]) and self.few_left_out(place):
-            return Markup("fewer than {} people or rows").format(promised_k(table))
+            return Markup("fewer than {} people or rows").format(k_of_release(table))
         path = ("tables", place, "promises", position, "measured")
         if isinstance(promise["measured"], float):
-            return _written(significant(promise["measured"]), path, "number")
+            return _write_value(significant(promise["measured"]), path, "number")
         return self.number(*path)
 
     def in_words(self, place: int, position: int) -> str:
@@ -154,7 +172,7 @@ class _Page:
     def originals(self, place: int, what: str) -> Markup:
         """Write how many rows or people the original has; minus the released ones, that would count the suppressed."""
         table = self._record["tables"][place]
-        k = promised_k(table)
+        k = k_of_release(table)
         if is_small((table.get("suppressed") or {}).get(what), k) and table.get("output"):
             released = self.number("tables", place, "output", what, form="count")
             return Markup("{}, and fewer than {} more").format(released, k)
@@ -170,7 +188,7 @@ class _Page:
         ]
 
 
-def _completed(table: Mapping[str, Any]) -> dict[str, Any]:
+def _complete_entry(table: Mapping[str, Any]) -> dict[str, Any]:
     """Return a table's entry with None for missing parts, such as the output of a dry run."""
     missing = dict.fromkeys(("people", "output", "suppressed", "memory", "cells", "cohorts"))
     whole: dict[str, Any] = {**missing, "promises": [], **table}
@@ -185,7 +203,7 @@ def _completed(table: Mapping[str, Any]) -> dict[str, Any]:
     return whole
 
 
-def _written(value: Any, path: Sequence[Any], form: str) -> Markup:
+def _write_value(value: Any, path: Sequence[Any], form: str) -> Markup:
     pointer = "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in path)
     return Markup('<data value="{}" data-path="{}">{}</data>').format(json.dumps(value), pointer, _FORMS[form](value))
 
@@ -208,11 +226,11 @@ def _any(value: Any) -> str:
     return "–" if value is None else str(value)
 
 
-def _told(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return "not told" if value is None else _any(value)
 
 
-_FORMS = {"number": _any, "count": _any, "percent": _percent, "told": _told}
+_FORMS = {"number": _any, "count": _any, "percent": _percent, "told": _format_value}
 
 
 def _place(name: Any) -> str:
@@ -226,7 +244,7 @@ def _parameters(table: Mapping[str, Any]) -> list[tuple[str, str]]:
     method = table.get("method") or {}
     given, called = method.get("parameters") or {}, str(method.get("name"))
     return [
-        (name, quantities.parameter_meaning(called, name, quantities.unit_of(table)))
+        (name, quantities.explain_parameter(called, name, quantities.choose_unit(table)))
         for name, value in given.items()
         if not _SECRET.search(name) and _is_plain(value)
     ]

@@ -25,11 +25,11 @@ def step_for(people: int) -> float:
     return next((step for step in _STEPS if step * people >= _WEIGHT), _STEPS[-1])
 
 
-def rounded(value: float | None, step: float) -> float | None:
+def round_to_step(value: float | None, step: float) -> float | None:
     """Round to a step; what is no number is None, and so is what is not told.
 
     Examples:
-        >>> rounded(0.1234, 0.05), rounded(float("nan"), 0.05), rounded(0.1234, NOT_TOLD)
+        >>> round_to_step(0.1234, 0.05), round_to_step(float("nan"), 0.05), round_to_step(0.1234, NOT_TOLD)
         (0.1, None, None)
     """
     if value is None or not math.isfinite(value) or step >= NOT_TOLD:
@@ -49,7 +49,7 @@ def significant(value: float | None, digits: int = 2) -> float | None:
     return float(f"{value:.{digits}g}")
 
 
-def promised_k(table: TableEntry) -> int:
+def k_of_release(table: TableEntry) -> int:
     """Return the k of a release: that of its method or, without one, of its promises; at least the usual one."""
     given = [(table.get("method") or {}).get("parameters", {}).get("k")]
     given += [promise.get("asked") for promise in table.get("promises", []) if promise.get("name") == "k"]

@@ -8,9 +8,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from duckanon.report.safe import promised_k
-from duckanon.report.tables import NEW_RECORDS, role_of
-from duckanon.report.words import MEASURES, TERMS
+from duckanon.report.safe import k_of_release
+from duckanon.report.tables import MEASURES, NEW_RECORDS, TERMS, role_of
 
 Number = Callable[..., Markup]
 Table = Any  # the entry of a record, with None for missing parts
@@ -52,7 +51,7 @@ class Signing:
         measures = self._tables[place]["measures"]
         labels = {row["column"]: position for position, row in enumerate(measures["coarseness"] or [])}
         left = {row["kept"]: position for position, row in enumerate(measures["narrowing"] or [])}
-        uncovered = {row["kept"] for row, _ in self._kept(place)}
+        uncovered = {row["kept"] for row, _ in self._find_uncovered(place)}
         path, rows = ("tables", place, "measures"), []
         for column in self._tables[place].get("columns", []):
             row: dict[str, Any] = {"column": column, "labels": None, "typical": None, "left": None, "is_low": False}
@@ -66,14 +65,14 @@ class Signing:
                 position = left[column["name"]]
                 count = measures["narrowing"][position]["k"]
                 row["left"] = people(count, self._number(*path, "narrowing", position, "k", form="count"))
-                row["is_low"] = column["name"] in uncovered and count < promised_k(self._tables[place])
+                row["is_low"] = column["name"] in uncovered and count < k_of_release(self._tables[place])
             rows.append(row)
         return rows
 
     def _free(self, place: int) -> set[str]:
         return {column["name"] for column in self._tables[place].get("columns", []) if role_of(column) == "free"}
 
-    def _kept(self, place: int) -> Iterator[tuple[Mapping[str, Any], Markup]]:
+    def _find_uncovered(self, place: int) -> Iterator[tuple[Mapping[str, Any], Markup]]:
         """Yield kept columns that no promise covers: free ones, and sensitive ones without l and t."""
         table = self._tables[place]
         promised = {str(promise["name"]).rpartition(" of ")[2] for promise in table.get("promises", [])}
@@ -91,7 +90,7 @@ class Signing:
         """
         found = []
         for place, table in enumerate(self._tables):
-            low = [(row, shown) for row, shown in self._kept(place) if row["k"] < promised_k(table)]
+            low = [(row, shown) for row, shown in self._find_uncovered(place) if row["k"] < k_of_release(table)]
             for is_free in (True, False):
                 some = [(row, shown) for row, shown in low if (row["kept"] in self._free(place)) is is_free]
                 if some:
@@ -121,7 +120,7 @@ class Signing:
                     len(classes["columns"]), table["name"]
                 )
                 found.append((size, _finds(who, size, self._number(*path, form="count"))))
-            for row, shown in self._kept(place):
+            for row, shown in self._find_uncovered(place):
                 who = Markup("knows the protected columns of somebody in {} and <strong>{}</strong>").format(
                     table["name"], row["kept"]
                 )
@@ -152,7 +151,7 @@ class Signing:
                         table["name"], promise["name"], asked, self._measured(place, position)
                     )
                     found[_QUESTION_OF[kind]].append(words)
-            low = [row for row, _ in self._kept(place) if row["k"] < promised_k(table)]
+            low = [row for row, _ in self._find_uncovered(place) if row["k"] < k_of_release(table)]
             if low:
                 names = ", ".join(row["kept"] for row in low)
                 found["singling out"].append(Markup("{}: kept columns below k: {}").format(table["name"], names))
@@ -174,7 +173,7 @@ def _caveat(table: Table, low: Sequence[tuple[Mapping[str, Any], Markup]], is_fr
     names = Markup(", ").join(Markup("<strong>{}</strong>").format(row["kept"]) for row, _ in low)
     known = names if len(low) == 1 else Markup("value in one of {} columns").format(len(low))
     words = Markup("{}: who knows a person's {} too, {}, finds {}; k is {}").format(
-        table["name"], known, which, _fewest(fewest["k"], shown), promised_k(table)
+        table["name"], known, which, _fewest(fewest["k"], shown), k_of_release(table)
     )
     return words + (Markup(".") if len(low) == 1 else Markup(": {}.").format(names))
 

@@ -1,4 +1,7 @@
-"""Queries of a report: comparable columns, samples, and calls of the functions of `anon`."""
+"""Queries of a report: comparable columns, samples, and calls of the functions of `anon`.
+
+Names of roles and measures in the report, for readers who are not statisticians; of promises: `quantities`.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def literal(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """Write the name of a column for SQL."""
     return '"' + name.replace('"', '""') + '"'
 
@@ -80,7 +83,7 @@ class Pair:
         return [column["name"] for column in self._in_both() if role_of(column) in roles]
 
     @property
-    def described(self) -> list[str]:
+    def columns_of_people(self) -> list[str]:
         """The released columns that say something about people, and no name or key."""
         return [column["name"] for column in self._in_both() if role_of(column) not in _ABOUT_NOBODY]
 
@@ -113,9 +116,9 @@ class Pair:
         return f", hierarchies := MAP {{{entries}}}"
 
 
-def erased_columns(pair: Pair) -> list[str]:
+def find_erased_columns(pair: Pair) -> list[str]:
     """Return the columns of which nothing is left: they say the same in every row of the release, as `*`."""
-    constant = _constant(pair, pair.released, pair.described)
+    constant = _constant(pair, pair.released, pair.columns_of_people)
     changed = set(constant) - set(_constant(pair, pair.original, constant))
     return [name for name in constant if name in changed]
 
@@ -124,7 +127,7 @@ def _constant(pair: Pair, table: str, names: Sequence[str]) -> list[str]:
     """Return the columns that have one value in all rows, or none in any."""
     if not names:
         return []
-    same = [f"bool_and(rows_of.{quoted(name)} IS NOT DISTINCT FROM one.{quoted(name)})" for name in names]
+    same = [f"bool_and(rows_of.{quote(name)} IS NOT DISTINCT FROM one.{quote(name)})" for name in names]
     source = f"query_table({literal(table)})"
     [found] = pair.con.execute(
         f"SELECT {', '.join(same)} FROM {source} AS rows_of CROSS JOIN (FROM {source} LIMIT 1) AS one"
@@ -133,7 +136,7 @@ def _constant(pair: Pair, table: str, names: Sequence[str]) -> list[str]:
 
 
 @contextlib.contextmanager
-def sampled(pair: Pair) -> Iterator[tuple[Pair, int]]:
+def sample_tables(pair: Pair) -> Iterator[tuple[Pair, int]]:
     """Draw at most `MOST_ROWS` of both tables into temporary ones, which are gone afterwards.
 
     Rows without a person are nobody's, and left out: a bar of them would be one of no people. The second result is the
@@ -143,7 +146,7 @@ def sampled(pair: Pair) -> Iterator[tuple[Pair, int]]:
     try:
         for name, source in zip(names, (pair.original, pair.released), strict=True):
             whose = pair.person(source)
-            of_people = f"WHERE {quoted(whose)} IS NOT NULL" if whose else ""
+            of_people = f"WHERE {quote(whose)} IS NOT NULL" if whose else ""
             pair.con.execute(
                 f"""CREATE OR REPLACE TEMP TABLE {name} AS
                     FROM (FROM query_table({literal(source)}) {of_people}) USING SAMPLE reservoir({MOST_ROWS} ROWS)"""
@@ -152,7 +155,7 @@ def sampled(pair: Pair) -> Iterator[tuple[Pair, int]]:
         if person:
             counted = pair.rows(
                 f"""SELECT coalesce(max(rows_of), 1) AS most
-                    FROM (SELECT count(*) AS rows_of FROM {names[0]} GROUP BY {quoted(person)})"""
+                    FROM (SELECT count(*) AS rows_of FROM {names[0]} GROUP BY {quote(person)})"""
             )
             most = counted[0]["most"]
         yield replace(pair, original=names[0], released=names[1]), most
@@ -181,3 +184,48 @@ def utility_query(pair: Pair, columns: Sequence[str]) -> str:
     return (
         f"FROM anon.utility({literal(pair.original)}, {literal(pair.released)}, {name_list(columns)}{pair.options()})"
     )
+
+
+ROLES = {
+    "identifier": "names a person",
+    "drop": "",
+    "pseudonym": "names a person",
+    "person": "identifies the person of a row",
+    "person_key": "identifies the person of a row",
+    "quasi_identifier": "others may know it",
+    "sensitive": "nobody should learn it",
+    "numeric": "a number, to be synthesized",
+    "spectral": "a number, to be synthesized",
+    "free": "declared free by the policy",
+}
+
+MEASURES = {
+    "distance": "distance to the nearest released record",
+    "ambiguity": "how many records are as near as the nearest one",
+    "uncertainty": "how much the nearest records differ",
+    "class_size": "people who share a record",
+    "exact_copies": "records that equal an original",
+    "unique_copies": "copies of unique people",
+    "near_copies": "near copies of the most isolated people",
+    "noisy_copies": "copies with a little noise",
+    "rare_values": "values of single people, column by column",
+    "membership": "can an attacker tell members from others?",
+    "isolated_membership": "can an attacker tell isolated members from others?",
+}
+
+STATISTICS = {
+    "mean": "means, in standard deviations",
+    "variance": "variances, as a share of the original's",
+    "correlation": "correlations",
+    "rank_correlation": "rank correlations",
+    "ks": "distributions of numbers",
+    "total_variation": "shares of categories",
+}
+
+TERMS = {
+    "recipient": "Recipient",
+    "purpose": "Purpose",
+    "legal_basis": "Legal basis",
+    "valid_until": "Valid until",
+    "reviewers": "Reviewers",
+}

@@ -17,12 +17,11 @@ except ImportError as missing:
         "duckanon.spark needs pyspark and sqlglot; pip install 'duckanon[spark]' brings them."
     ) from missing
 
-from duckanon.spark.checks import class_sizes, k_anonymity
+from duckanon.spark.checks import class_sizes, individual_risk, k_anonymity
 from duckanon.spark.diversity import l_diversity, t_closeness
 from duckanon.spark.generalize import generalize
-from duckanon.spark.part_releases import boxes, microaggregate, recode
+from duckanon.spark.partwise import boxes, microaggregate, recode
 from duckanon.spark.plans import apply_plan, plan
-from duckanon.spark.risk import individual_risk
 from duckanon.spark.swap_releases import pica, svd_swap
 from duckanon.spark.synthesized import spectral_release, synthesize
 

@@ -21,13 +21,13 @@ from pyspark.sql import types as T  # noqa: N812
 
 from duckanon._core.common.arrays import Floats
 from duckanon._core.encoding.arrow import is_moment
-from duckanon._core.encoding.parts import doubles
-from duckanon.large.split_tree import Tree, case, fitted, merged
+from duckanon._core.encoding.parts import read_doubles
+from duckanon.large.split_tree import Tree, case, fit_tree, merge_parts
 from duckanon.spark import partwise
 from duckanon.spark.frames import people
 from duckanon.spark.partwise import PART
 from duckanon.spark.schemes import Surveyed, chance
-from duckanon.spark.targets import Target, shuffled
+from duckanon.spark.targets import Target, shuffle
 
 _PEOPLE = "_duckanon_people"
 _PIECES = 2**20  # numbers of the random pieces of a part
@@ -58,20 +58,20 @@ def tree_of(survey: Surveyed, part_rows: int) -> Tree:
     weights: list[float] = [1.0 / float(values.std()) if values.std() > 0 else 0.0 for values in columns.values()]
     if known.sum() < 2 or not any(weights):
         return 0
-    return fitted(columns, weights, survey.rows, 2, part_rows)
+    return fit_tree(columns, weights, survey.rows, 2, part_rows)
 
 
-def parted(survey: Surveyed, tree: Tree, part_rows: int, fewest: int) -> Parted:
+def send_to_parts(survey: Surveyed, tree: Tree, part_rows: int, fewest: int) -> Parted:
     """Send the rows into parts of at least so many people; parts of far too many rows are cut at random."""
     frame, whose = survey.frame, survey.person
-    homes = _counted(frame.withColumn(PART, F.expr(case(tree, _expressions(survey)))), whose)
+    homes = _count_rows(frame.withColumn(PART, F.expr(case(tree, _expressions(survey)))), whose)
     if max(part.people for part in homes.values()) < fewest:
-        tree, homes = 0, _counted(frame.withColumn(PART, F.lit(0)), whose)
+        tree, homes = 0, _count_rows(frame.withColumn(PART, F.lit(0)), whose)
     if max(part.people for part in homes.values()) < fewest:
         found = max(part.people for part in homes.values())
         raise ValueError(f"at least {fewest:,} {'rows' if whose is None else 'people'} are needed; got {found:,}.")
-    home_of = merged(tree, {number: part.people for number, part in homes.items()}, fewest)
-    joined = partwise.renumbered(tree, home_of)
+    home_of = merge_parts(tree, {number: part.people for number, part in homes.items()}, fewest)
+    joined = partwise.renumber_parts(tree, home_of)
     sizes: dict[int, Part] = {}
     for number, part in homes.items():
         before = sizes.get(home_of[number], Part(0, 0))
@@ -87,13 +87,13 @@ def parted(survey: Surveyed, tree: Tree, part_rows: int, fewest: int) -> Parted:
             if several > 1:
                 count = F.when(F.col(PART) == number * _PIECES, F.lit(several)).otherwise(count)
         routed = routed.withColumn(PART, F.col(PART) + F.floor(chance(whose) * count))
-    parts = _counted(routed, whose)
+    parts = _count_rows(routed, whose)
     if min(part.people for part in parts.values()) < fewest:
         raise ValueError("the table has other rows than before; it may have changed in the meantime.")
     return Parted(routed, parts)
 
 
-def made(
+def release_parts(
     parted: Parted, schema: T.StructType, release: Callable[[int, pa.Table, np.random.Generator], pa.Table]
 ) -> DataFrame:
     """Release each part where its rows are.
@@ -116,14 +116,14 @@ def made(
     return partwise.apply_to_parts(parted.rows, of_part, schema)
 
 
-def written(
+def write_release(
     released: DataFrame, fewest: int, most: int, target: Target, refuse: Callable[[DataFrame], None]
 ) -> DataFrame:
     """Write a release of `fewest` to `most` rows, count it on what was written, and give it its name.
 
     `refuse` looks through what was written, and raises where it breaks a promise.
     """
-    draft = target.draft(shuffled(released))
+    draft = target.draft(shuffle(released))
     if not fewest <= draft.count() <= most:
         raise ValueError("the written rows differ from those that were released.")
     refuse(draft)
@@ -139,10 +139,10 @@ def _expressions(survey: Surveyed) -> dict[str, str]:
 def _numbers(values: pa.ChunkedArray) -> Floats:
     array = values.combine_chunks()
     micros = pa.types.is_date32(array.type)
-    numbers = doubles(array)
+    numbers = read_doubles(array)
     return numbers * 86_400_000_000.0 if micros and is_moment(array.type) else numbers
 
 
-def _counted(rows: DataFrame, person: str | None) -> dict[int, Part]:
+def _count_rows(rows: DataFrame, person: str | None) -> dict[int, Part]:
     found = rows.groupBy(PART).agg(F.count("*"), people(person).alias(_PEOPLE)).collect()
     return {int(row[0]): Part(row[1], row[2]) for row in found}

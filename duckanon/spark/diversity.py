@@ -13,7 +13,7 @@ from pyspark.sql import functions as F  # noqa: N812
 from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.rules import OneOf
 from duckanon.spark import frames
-from duckanon.spark.frames import column, equal, is_ordered, key_names, keyed, people, public, without_nulls
+from duckanon.spark.frames import column, equal, is_ordered, key_columns, key_names, people, public, without_nulls
 
 VALUE = "_duckanon_value"
 MEMBER = "_duckanon_member"
@@ -38,7 +38,7 @@ def l_diversity(
     Returns:
         One row for each measure, with the columns of `anon.l_diversity`.
     """
-    members = _asked(frame, cols, sensitive, nulls, person)
+    members = _read_arguments(frame, cols, sensitive, nulls, person)
     classes = diversity(members).persist()
     try:
         lowest = classes.agg(F.min("distinct_l").alias("l"), F.min("entropy_l").alias("entropy_l")).collect()[0]
@@ -50,7 +50,7 @@ def l_diversity(
             scores[level] = -F.when(rest == 0, F.lit(float("inf"))).otherwise(F.col("largest") / rest)
         worst = classes.agg(*(F.min(score) for score in scores.values())).collect()[0]
         is_worst = {level: (score == worst[level], level > 1) for level, score in scores.items()}
-        shown = _shown(members, classes, is_worst)
+        shown = _values_of_classes(members, classes, is_worst)
     finally:
         classes.unpersist()
     found = []
@@ -80,7 +80,7 @@ def t_closeness(
         One row, with the columns of `anon.t_closeness`.
     """
     refuse_unless(OneOf("auto", "ordered", "equal"), "distance", distance)
-    members = _asked(frame, cols, sensitive, nulls, person)
+    members = _read_arguments(frame, cols, sensitive, nulls, person)
     if distance == "auto":
         distance = "ordered" if is_ordered(members.rows, VALUE) else "equal"
     far = farness(members, distance == "ordered").persist()
@@ -91,15 +91,15 @@ def t_closeness(
         if summary[2] == 0:
             raise ValueError("the table has no rows to look at.")
         is_worst = F.round(FARNESS, 12) == F.round(F.lit(summary[0]), 12)
-        named = _shown(members, far, {0: (is_worst, True)})[0]
+        named = _values_of_classes(members, far, {0: (is_worst, True)})[0]
     finally:
         far.unpersist()
     of_row = "distance string, t double, average_t double, classes bigint"
     return frame.sparkSession.createDataFrame([(distance, *summary, *named)], _schema(frame, members.cols, of_row))
 
 
-def _asked(frame: DataFrame, cols: Sequence[str], sensitive: object, nulls: object, person: object) -> Members:
-    found = frames.named_columns(frame, "cols", cols)
+def _read_arguments(frame: DataFrame, cols: Sequence[str], sensitive: object, nulls: object, person: object) -> Members:
+    found = frames.find_columns(frame, "cols", cols)
     value = frames.other_column(frame, "sensitive", sensitive, found)
     if value is None:
         raise ValueError("sensitive must be the name of a column; got NULL.")
@@ -109,7 +109,7 @@ def _asked(frame: DataFrame, cols: Sequence[str], sensitive: object, nulls: obje
     return members_of(without_nulls(frame, found, nulls), found, value, whose)
 
 
-def _shown(
+def _values_of_classes(
     members: Members, classes: DataFrame, chosen: dict[int, tuple[Column, bool]]
 ) -> dict[int, tuple[tuple[object, ...], int]]:
     """Return the values of classes that are shown, and their sizes.
@@ -165,7 +165,7 @@ class Members:
 def members_of(frame: DataFrame, cols: list[str], sensitive: str, person: str | None) -> Members:
     """Return who has which sensitive value in which class."""
     whose = F.lit(None) if person is None else column(person)
-    rows = frame.select(*keyed(cols), column(sensitive).alias(VALUE), whose.alias(MEMBER))
+    rows = frame.select(*key_columns(cols), column(sensitive).alias(VALUE), whose.alias(MEMBER))
     return Members(rows, cols, person is not None)
 
 
@@ -214,7 +214,7 @@ def farness(members: Members, ordered: bool) -> DataFrame:
     placed = placed.select(*keys, SIZE, "people", "place", total)
     everybody = float(counts.sum())
     if ordered:
-        distance = _moved(placed, keys, counts)
+        distance = _move_distance(placed, keys, counts)
     else:
         excess = F.greatest(F.col(SIZE) * everybody - F.col("people") * F.col(TOTAL), F.lit(0.0))
         distance = placed.groupBy(*keys, TOTAL).agg(F.sum(F.when(F.col(SIZE) > 0, excess)).alias("moved"))
@@ -222,7 +222,7 @@ def farness(members: Members, ordered: bool) -> DataFrame:
     return distance.select(*keys, TOTAL, far.alias(FARNESS))
 
 
-def _moved(placed: DataFrame, keys: list[str], counts: DataFrame) -> DataFrame:
+def _move_distance(placed: DataFrame, keys: list[str], counts: DataFrame) -> DataFrame:
     """Return the earth mover's distance of each class, times its people and everybody.
 
     A class's own cumulative share changes only at its own values: from one to the next, that of all is below it up to a
@@ -234,7 +234,7 @@ def _moved(placed: DataFrame, keys: list[str], counts: DataFrame) -> DataFrame:
     areas = np.concatenate([[0.0], np.cumsum(until.astype(np.float64))])
     before = np.concatenate([[0], until])
 
-    def crossed(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def find_crossings(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             place, following, own, total = (
                 batch.column(name).to_numpy(zero_copy_only=False) for name in ("place", "following", "own", TOTAL)
@@ -260,7 +260,7 @@ def _moved(placed: DataFrame, keys: list[str], counts: DataFrame) -> DataFrame:
     )
     types = {field.name: field.dataType.simpleString() for field in steps.schema.fields}
     schema = ", ".join([*(f"{key} {types[key]}" for key in keys), f"{TOTAL} bigint, own_area double, area double"])
-    sums = steps.mapInArrow(crossed, schema).groupBy(*keys, TOTAL).agg(F.sum("own_area"), F.sum("area"))
+    sums = steps.mapInArrow(find_crossings, schema).groupBy(*keys, TOTAL).agg(F.sum("own_area"), F.sum("area"))
     sums = sums.toDF(*keys, TOTAL, "own_area", "area")
     moved = F.col("own_area") * everybody + (F.col("area") + float(areas[-1])) * F.col(TOTAL)
     known = sums.select(*keys, TOTAL, (moved / max(places - 1, 1)).alias("moved"))

@@ -11,7 +11,7 @@ from pyspark.errors import PythonException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812 - the name that everyone knows it by
 
-from duckanon._core.common.names import refuses_unknown_options, unknown_column
+from duckanon._core.common.names import refuse_unknown_options, unknown_column
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -39,7 +39,7 @@ _ORDERED = (*_NUMBERS, "BOOLEAN", "DATE", "TIMESTAMP")  # beginnings of names
 
 def public(function: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Put a function's name before the sentence with which it refuses something."""
-    function = refuses_unknown_options("duckanon.spark")(function)
+    function = refuse_unknown_options("duckanon.spark")(function)
 
     @functools.wraps(function)
     def call(*arguments: Parameters.args, **options: Parameters.kwargs) -> Result:
@@ -60,7 +60,7 @@ def public(function: Callable[Parameters, Result]) -> Callable[Parameters, Resul
 
 def column(name: str) -> Column:
     """Return a column by its name, in which a dot is a dot."""
-    return F.col(quoted(name))
+    return F.col(quote(name))
 
 
 def duckdb_type(frame: DataFrame, name: str) -> str:
@@ -83,24 +83,24 @@ def is_ordered(frame: DataFrame, name: str) -> bool:
     return duckdb_type(frame, name).startswith(_ORDERED)
 
 
-def named_columns(frame: DataFrame, parameter: str, names: object, at_least: int = 1) -> list[str]:
+def find_columns(frame: DataFrame, parameter: str, names: object, at_least: int = 1) -> list[str]:
     """Return names of columns as the DataFrame spells them, or refuse what it does not have."""
     if not isinstance(names, list | tuple) or len(names) < at_least or not all(isinstance(name, str) for name in names):
         raise ValueError(f"{parameter} must be a list of column names such as ['age', 'zip']; got {names!r}.")
-    found = [named_column(frame, parameter, name) for name in names]
+    found = [find_column(frame, parameter, name) for name in names]
     for place, name in enumerate(found):
         if name in found[:place]:
             raise ValueError(f'{parameter} must name a column once; got "{name}" twice.')
     return found
 
 
-def ordered_columns(frame: DataFrame, cols: Sequence[str], at_least: int = 1) -> list[str]:
+def find_ordered_columns(frame: DataFrame, cols: Sequence[str], at_least: int = 1) -> list[str]:
     """Return the columns that ``cols`` names in the order of the table."""
-    named = named_columns(frame, "cols", cols, at_least)
+    named = find_columns(frame, "cols", cols, at_least)
     return [name for name in frame.columns if name in named]
 
 
-def named_column(frame: DataFrame, parameter: str, name: object) -> str:
+def find_column(frame: DataFrame, parameter: str, name: object) -> str:
     """Return the name of a column as the DataFrame spells it, or refuse what it does not have."""
     if not isinstance(name, str):
         raise ValueError(f"{parameter} must be the name of a column; got {name!r}.")
@@ -122,7 +122,7 @@ def other_column(frame: DataFrame, parameter: str, name: object, cols: Sequence[
     """Return the name of a column that must not be one of some others; None where none is named."""
     if name is None:
         return None
-    found = named_column(frame, parameter, name)
+    found = find_column(frame, parameter, name)
     if found in cols:
         raise ValueError(f'{parameter} must not be one of cols; got "{found}".')
     return found
@@ -149,7 +149,7 @@ def key_names(cols: Sequence[str]) -> list[str]:
     return [f"{_OWN}key_{place}" for place in range(1, len(cols) + 1)]
 
 
-def keyed(cols: Sequence[str]) -> list[Column]:
+def key_columns(cols: Sequence[str]) -> list[Column]:
     """Return columns under names of our own."""
     return [column(name).alias(key) for name, key in zip(cols, key_names(cols), strict=True)]
 
@@ -158,7 +158,7 @@ def equal(left: DataFrame, right: DataFrame, left_names: Sequence[str], right_na
     """Return the condition under which rows of two DataFrames agree in some columns; NULL agrees with NULL."""
     tests = [
         left[own].eqNullSafe(right[other])
-        for own, other in zip(map(quoted, left_names), map(quoted, right_names), strict=True)
+        for own, other in zip(map(quote, left_names), map(quote, right_names), strict=True)
     ]
     return functools.reduce(lambda one, other: one & other, tests)
 
@@ -174,6 +174,6 @@ def without_nulls(frame: DataFrame, cols: Sequence[str], nulls: object) -> DataF
     return frame.where(functools.reduce(lambda one, other: one & other, [column(name).isNotNull() for name in cols]))
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """Return a name as Spark SQL reads it."""
     return "`" + name.replace("`", "``") + "`"

@@ -13,15 +13,15 @@ from duckanon._bridge.catalog import connect
 from duckanon._bridge.sql_text import literal
 from duckanon._core.common.declare import Options
 from duckanon._core.common.faces import face_of
-from duckanon._core.privacy.narrowing import COARSER_TOO, refusal
+from duckanon._core.privacy.narrowing import COARSER_TOO, describe_judgements
 from duckanon._methods.generalize.declared import GENERALIZE
 from duckanon._methods.generalize.sample_class_sizes import sample_class_size
 from duckanon._render.plans import PlannedColumn, read_plan
 from duckanon.spark.diversity import FARNESS, MEMBER, TOTAL, VALUE, Members, diversity, farness, rest_from
-from duckanon.spark.frames import column, equal, is_ordered, key_names, keyed, people, person_hash, public
+from duckanon.spark.frames import column, equal, is_ordered, key_columns, key_names, people, person_hash, public
 from duckanon.spark.partwise import refuse_other_classes
-from duckanon.spark.plans import PlanOptions, fitted, kept_columns, labelled, read_plan_options
-from duckanon.spark.targets import Target, shuffled, target_called
+from duckanon.spark.plans import PlanOptions, find_kept_columns, fit_plan, label_columns, read_plan_options
+from duckanon.spark.targets import Target, shuffle, target_called
 
 _PEOPLE = "_duckanon_people"
 _ROWS = "_duckanon_rows"
@@ -41,15 +41,15 @@ def generalize(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
         What was written, after the promise was counted on it.
     """
     options = read_plan_options(frame, given)
-    kept = kept_columns(frame, given["kept"].keep, options.cols)
-    allowed = kept_columns(frame, given["kept"].narrowing, options.cols)
+    kept = find_kept_columns(frame, given["kept"].keep, options.cols)
+    allowed = find_kept_columns(frame, given["kept"].narrowing, options.cols)
     with target_called(frame.sparkSession, to) as target:
-        found = fitted(frame, options, given)
+        found = fit_plan(frame, options, given)
         _refuse_narrowing(frame, options, kept, allowed, found)
-        return _released(frame, options, read_plan(found), kept, target)
+        return _write_classes(frame, options, read_plan(found), kept, target)
 
 
-def _released(
+def _write_classes(
     frame: DataFrame, options: PlanOptions, columns: Sequence[PlannedColumn], kept: list[str], target: Target
 ) -> DataFrame:
     """Leave out small classes, write the others, and count what was promised on what was written.
@@ -58,8 +58,8 @@ def _released(
     release is written from that one.
     """
     proof = _proof(options)
-    coarse = labelled(frame, columns, kept, proof)
-    others = None if not options.has_population_table else labelled(options.population, columns, [])
+    coarse = label_columns(frame, columns, kept, proof)
+    others = None if not options.has_population_table else label_columns(options.population, columns, [])
     least = _least(frame, options)
     classes = _classes(coarse, options, others).persist()
     try:
@@ -73,12 +73,12 @@ def _released(
         keys = key_names(options.cols)
         large = classes.where(~is_small).select(*keys)
         left = coarse.join(large, equal(coarse, large, options.cols, keys), "left_semi")
-        first = target.draft(shuffled(left))
+        first = target.draft(shuffle(left))
     finally:
         classes.unpersist()
     _refuse_broken(first, options, others, least, row_count - small_rows)
     if proof:
-        last = target.draft(shuffled(first.select(*map(column, [*options.cols, *kept]))))
+        last = target.draft(shuffle(first.select(*map(column, [*options.cols, *kept]))))
         refuse_other_classes(first, last, options.cols)
     return target.publish()
 
@@ -105,7 +105,7 @@ def _least(frame: DataFrame, options: PlanOptions) -> int:
 def _members(coarse: DataFrame, options: PlanOptions) -> Members:
     whose = F.lit(None) if options.person is None else F.col(MEMBER)
     value = F.lit(None) if options.sensitive is None else F.col(VALUE)
-    rows = coarse.select(*keyed(options.cols), value.alias(VALUE), whose.alias(MEMBER))
+    rows = coarse.select(*key_columns(options.cols), value.alias(VALUE), whose.alias(MEMBER))
     return Members(rows, options.cols, options.person is not None)
 
 
@@ -178,5 +178,5 @@ def _refuse_narrowing(
                 FROM anon.kept_column_risk('_spark_sample', {literal(options.cols)}, {literal(looked_at)},
                                            plan := '_spark_plan')"""
         ).fetchall()
-    if refused := refusal(pairs, COARSER_TOO):
+    if refused := describe_judgements(pairs, COARSER_TOO):
         raise ValueError(refused)

@@ -3,6 +3,8 @@
 The tree is fitted on a sample on the driver and written as SQL (`large.split_tree`); parts of fewer than k people
 are joined with a neighbour before anything is made of them. What is published of a part comes from its own rows, so
 that neither the sample nor the tree is seen in it; which rows were a part is told by neither order, files nor numbers.
+
+Releases whose classes of at least k people are made part by part: `boxes`, `microaggregate` and `recode`.
 """
 
 from __future__ import annotations
@@ -18,13 +20,39 @@ from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
 from duckanon._core.common.arrays import Floats
-from duckanon.large.split_tree import Split, Tree, case, merged
-from duckanon.spark.frames import column, duckdb_type, is_number, key_names, keyed, people, person_hash, quoted
-from duckanon.spark.targets import Target, shuffled
+from duckanon._core.common.declare import Options
+from duckanon._core.common.faces import face_of
+from duckanon._core.common.parameters import Kept, read_weights
+from duckanon._core.common.rules import OneOf
+from duckanon._core.numbers.ends import HIGH_PREFIX
+from duckanon._methods.boxes import boxed_table as boxing
+from duckanon._methods.boxes.declared import BOX, BOXES
+from duckanon._methods.boxes.shaping import ColumnMoments, WholeTable, combine_sensitivities
+from duckanon._methods.microaggregate import microaggregated_table as grouping
+from duckanon._methods.microaggregate.declared import MICROAGGREGATE
+from duckanon._methods.recode import local_recoding as recoding
+from duckanon._methods.recode.declared import RECODE
+from duckanon.large.split_tree import Split, Tree, case, fit_tree, merge_parts
+from duckanon.spark.frames import (
+    column,
+    duckdb_type,
+    find_columns,
+    find_ordered_columns,
+    is_number,
+    key_columns,
+    key_names,
+    other_column,
+    people,
+    person_hash,
+    public,
+    quote,
+)
+from duckanon.spark.plans import find_kept_columns, hierarchy_rows
+from duckanon.spark.targets import Target, shuffle, target_called
 
 SAMPLE = 100_000
 """Rows that the tree is fitted on."""
-BOX = "box"
+BOX_COLUMN = "box"
 PART = "_duckanon_part"
 _MEMBER = "_duckanon_member"
 _PEOPLE = "_duckanon_people"
@@ -60,7 +88,7 @@ class Survey:
 
 def number_of(frame: DataFrame, name: str) -> str | None:
     """Return the SQL expression of a column's number, for times in microseconds; None for what is neither."""
-    own, known = quoted(name), duckdb_type(frame, name)
+    own, known = quote(name), duckdb_type(frame, name)
     if is_number(frame, name):
         return f"CAST({own} AS DOUBLE)"
     if known == "DATE":
@@ -72,9 +100,9 @@ def number_of(frame: DataFrame, name: str) -> str | None:
     return None
 
 
-def surveyed(frame: DataFrame, names: Sequence[str], has_nulls: bool) -> Survey:
+def survey_table(frame: DataFrame, names: Sequence[str], has_nulls: bool) -> Survey:
     """Count, add up and draw from a table; columns with NULLs are refused unless they may have them."""
-    numbers = frame.select(*(F.expr(str(number_of(frame, name))).alias(key) for name, key in _keyed(names)))
+    numbers = frame.select(*(F.expr(str(number_of(frame, name))).alias(key) for name, key in _key_columns(names)))
     keys = key_names(names)
     pairs = [(one, other) for place, one in enumerate(keys) for other in keys[place:]]
     found = numbers.agg(
@@ -96,16 +124,16 @@ def surveyed(frame: DataFrame, names: Sequence[str], has_nulls: bool) -> Survey:
     fraction = min(1.0, SAMPLE / rows)
     drawn = numbers.dropna()
     sample = (drawn if fraction == 1.0 else drawn.sample(fraction)).toArrow()
-    of_column = {name: sample.column(key).to_numpy() for name, key in _keyed(names)}
+    of_column = {name: sample.column(key).to_numpy() for name, key in _key_columns(names)}
     means = np.array([np.nan if mean is None else mean for mean in found[1 + size : 1 + 2 * size]], np.float64)
     return Survey(rows, means, covariances, of_column)
 
 
-def _keyed(names: Sequence[str]) -> list[tuple[str, str]]:
+def _key_columns(names: Sequence[str]) -> list[tuple[str, str]]:
     return list(zip(names, key_names(names), strict=True))
 
 
-def _routed(asked: Asked, tree: Tree) -> DataFrame:
+def _route_rows(asked: Asked, tree: Tree) -> DataFrame:
     """Return the rows with the part of each, after parts of fewer than k people were joined with others."""
     frame = asked.frame
     expressions = {name: str(number_of(frame, name)) for name in asked.cols if number_of(frame, name)}
@@ -115,18 +143,18 @@ def _routed(asked: Asked, tree: Tree) -> DataFrame:
     if sum(counts.values()) < asked.k or max(counts.values(), default=0) < asked.k:
         of_what = "records" if asked.person is None else "people"
         raise ValueError(f"k must be at most the number of {of_what} that can be partitioned; got {asked.k}.")
-    homes = merged(tree, counts, asked.k)
-    return frame.select(*chosen, F.expr(case(renumbered(tree, homes), expressions)).alias(PART))
+    homes = merge_parts(tree, counts, asked.k)
+    return frame.select(*chosen, F.expr(case(renumber_parts(tree, homes), expressions)).alias(PART))
 
 
-def renumbered(tree: Tree, homes: dict[int, int]) -> Tree:
+def renumber_parts(tree: Tree, homes: dict[int, int]) -> Tree:
     """Return a tree whose parts are those that they were joined with."""
     if isinstance(tree, int):
         return homes[tree]
-    return Split(tree.column, tree.threshold, renumbered(tree.left, homes), renumbered(tree.right, homes))
+    return Split(tree.column, tree.threshold, renumber_parts(tree.left, homes), renumber_parts(tree.right, homes))
 
 
-def made(
+def release_parts(
     asked: Asked,
     tree: Tree,
     release: Callable[[pa.Table], pa.Table],
@@ -143,7 +171,7 @@ def made(
     schema = [T.StructField(name, kind) for name, kind in fields]
     schema += [T.StructField(name, frame.schema[name].dataType) for name in others]
     if has_box:
-        schema.insert(0, T.StructField(BOX, T.LongType()))
+        schema.insert(0, T.StructField(BOX_COLUMN, T.LongType()))
     names = [field.name for field in schema]
 
     def of_part(part: int, table: pa.Table) -> pa.Table:
@@ -151,13 +179,13 @@ def made(
         if has_box:
             own = result.column_names.index("_duckanon_box")
             number = result.column(own).to_numpy() + (part << 40)
-            result = result.set_column(own, BOX, pa.array(number))
+            result = result.set_column(own, BOX_COLUMN, pa.array(number))
         return result.select(names)
 
-    released = apply_to_parts(_routed(asked, tree), of_part, T.StructType(schema))
+    released = apply_to_parts(_route_rows(asked, tree), of_part, T.StructType(schema))
     if has_box:
         salt = int.from_bytes(os.urandom(8), "big", signed=True)
-        released = released.withColumn(BOX, F.xxhash64(F.lit(salt), F.col(BOX)))
+        released = released.withColumn(BOX_COLUMN, F.xxhash64(F.lit(salt), F.col(BOX_COLUMN)))
     return released
 
 
@@ -174,20 +202,20 @@ def apply_to_parts(rows: DataFrame, of_part: Callable[[int, pa.Table], pa.Table]
         return of_part(table.column(place)[0].as_py(), table.select(keys).rename_columns(names))
 
     of_group.__annotations__ = {"table": pa.Table, "return": pa.Table}
-    return rows.select(*keyed(names), PART).groupBy(PART).applyInArrow(of_group, schema)
+    return rows.select(*key_columns(names), PART).groupBy(PART).applyInArrow(of_group, schema)
 
 
-def written(asked: Asked, released: DataFrame, row_count: int, target: Target) -> DataFrame:
+def write_release(asked: Asked, released: DataFrame, row_count: int, target: Target) -> DataFrame:
     """Write a release, count its classes on the written rows, and publish it.
 
     Whose the rows are is in a first draft only, unless the column is kept.
     """
-    names = [name for name in released.columns if name in (BOX, *asked.cols, *asked.kept)]
+    names = [name for name in released.columns if name in (BOX_COLUMN, *asked.cols, *asked.kept)]
     proof = [] if asked.person is None else [person_hash(asked.person).alias(_MEMBER)]
-    first = target.draft(shuffled(released.select(*map(column, names), *proof)))
+    first = target.draft(shuffle(released.select(*map(column, names), *proof)))
     keys = key_names(asked.cols)
     members = [_MEMBER] if proof else []
-    sized = first.select(*keyed(asked.cols), *members).groupBy(*keys)
+    sized = first.select(*key_columns(asked.cols), *members).groupBy(*keys)
     classes = sized.agg(F.count("*").alias(_ROWS), people(_MEMBER if proof else None).alias(_PEOPLE))
     found = classes.agg(F.min(_PEOPLE), F.coalesce(F.sum(_ROWS), F.lit(0))).collect()[0]
     if found[1] != row_count:
@@ -195,7 +223,7 @@ def written(asked: Asked, released: DataFrame, row_count: int, target: Target) -
     if found[0] < asked.k:
         raise ValueError(f"the written release has a class of fewer than {asked.k} people; it is not released.")
     if proof:
-        last = target.draft(shuffled(first.select(*map(column, names))))
+        last = target.draft(shuffle(first.select(*map(column, names))))
         refuse_other_classes(first, last, asked.cols)
     return target.publish()
 
@@ -203,7 +231,9 @@ def written(asked: Asked, released: DataFrame, row_count: int, target: Target) -
 def refuse_other_classes(first: DataFrame, last: DataFrame, cols: list[str]) -> None:
     """Refuse a second draft whose classes are not those of the first, which were counted."""
     keys = key_names(cols)
-    before, after = (rows.select(*keyed(cols)).groupBy(*keys).agg(F.count("*").alias(_ROWS)) for rows in (first, last))
+    before, after = (
+        rows.select(*key_columns(cols)).groupBy(*keys).agg(F.count("*").alias(_ROWS)) for rows in (first, last)
+    )
     if before.exceptAll(after).limit(1).count() or after.exceptAll(before).limit(1).count():
         raise ValueError("the written rows differ from those that were counted.")
 
@@ -221,10 +251,153 @@ def plain(table: pa.Table) -> pa.Table:
     return table
 
 
-def paired(table: pa.Table, names: Sequence[str], high: str) -> pa.Table:
+def pair_ends(table: pa.Table, names: Sequence[str], high: str) -> pa.Table:
     """Return a table whose columns of lower and upper ends have become intervals."""
     for name in names:
         ends = [table.column(own).combine_chunks() for own in (name, high + name)]
         interval = pa.StructArray.from_arrays(ends, ["lo", "hi"])
         table = table.set_column(table.column_names.index(name), name, interval)
     return table
+
+
+PART_ROWS = {"boxes": 200_000, "fast": 100_000, "mdav": 10_000, "recode": 50_000}
+"""Rows of a part: what an executor works on at a time. MDAV takes the square of them."""
+
+
+@face_of(BOXES.having(BOX.having(rule=OneOf("parts", "rounded"))), "spark")
+@public
+def boxes(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
+    """Write a table whose numbers and dates are intervals shared by at least k people.
+
+    Args:
+        frame, to: As in `generalize`; ``keep`` names columns one by one.
+
+    Returns:
+        What was written, after its classes were counted.
+    """
+    asked, options = _read_arguments(frame, given, only_numbers=True)
+    names = asked.cols
+    with target_called(frame.sparkSession, to) as target:
+        survey = survey_table(frame, names, has_nulls=False)
+        moments = ColumnMoments.from_covariances(survey.means, survey.covariances)
+        sensitivity = combine_sensitivities(moments, names, boxing.read_statistics(given["statistics"], names))
+        empty = frame.select(*map(column, names)).limit(0).toArrow()
+        distances = boxing.read_distances(empty, names, given["epsilon"])
+        apart = [distances.get(name, 0.0) for name in names]
+        weights = sensitivity.at(list(survey.sample.values()))
+        tree = fit_tree(survey.sample, weights, survey.rows, asked.k, PART_ROWS["boxes"], given["l"], apart)
+
+        def release(part: pa.Table) -> pa.Table:
+            result = boxing.boxes(part, **options, whole=WholeTable(sensitivity))
+            return plain(pair_ends(result, names, HIGH_PREFIX))
+
+        fields = [(name, interval_type(frame.schema[name].dataType)) for name in names]
+        released = release_parts(asked, tree, release, fields, has_box=True)
+        return write_release(asked, released, survey.rows, target)
+
+
+@face_of(MICROAGGREGATE, "spark")
+@public
+def microaggregate(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
+    """Write a table whose numbers and dates are what groups of at least k similar records have in common.
+
+    Args:
+        frame, to: As in `generalize`; the method works within parts of the table, and ``keep`` names columns one by
+            one.
+
+    Returns:
+        What was written, after its classes were counted.
+    """
+    is_interval = given["label"] == "interval"
+    asked, options = _read_arguments(frame, given, only_numbers=True)
+    names = asked.cols
+    with target_called(frame.sparkSession, to) as target:
+        survey = survey_table(frame, names, has_nulls=False)
+        variances = np.diag(survey.covariances) * (survey.rows / max(1, survey.rows - 1))
+        deviations = [float(one) for one in np.sqrt(variances)]
+        tree = fit_tree(survey.sample, _inverse(deviations), survey.rows, asked.k, PART_ROWS[given["method"]])
+
+        def release(part: pa.Table) -> pa.Table:
+            result = grouping.microaggregate(part, **options, deviations=deviations)
+            return plain(pair_ends(result, names, HIGH_PREFIX) if is_interval else result)
+
+        fields = [(name, frame.schema[name].dataType) for name in names]
+        if is_interval:
+            fields = [(name, interval_type(kind)) for name, kind in fields]
+        else:  # means of numbers
+            fields = [(name, T.DoubleType() if is_number(frame, name) else kind) for name, kind in fields]
+        released = release_parts(asked, tree, release, fields, has_box=is_interval)
+        return write_release(asked, released, survey.rows, target)
+
+
+@face_of(RECODE, "spark")
+@public
+def recode(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
+    """Write a table whose columns are generalized class by class, such that every class has at least k people.
+
+    Args:
+        frame, to: As in `generalize`.
+
+    Returns:
+        What was written, after its classes were counted.
+    """
+    asked, options = _read_arguments(frame, given)
+    weights = read_weights(given["weights"], asked.cols, find_columns(frame, "cols", given["cols"]))
+    options = {
+        **options,
+        "hierarchies": hierarchy_rows(given["hierarchies"]),
+        "weights": dict(zip(asked.cols, weights, strict=True)),
+    }
+    with target_called(frame.sparkSession, to) as target:
+        tree, rows = _tree(asked)
+
+        def release(part: pa.Table) -> pa.Table:  # sent to the executors: the frame, which is in `asked`, must not be
+            return plain(recoding.recode([part], **options))
+
+        released = release_parts(asked, tree, release, [(name, T.StringType()) for name in asked.cols], has_box=False)
+        return write_release(asked, released, rows, target)
+
+
+def _tree(asked: Asked) -> tuple[Tree, int]:
+    """Fit a tree to the columns that hold numbers; tables of one part need none."""
+    numeric = [name for name in asked.cols if number_of(asked.frame, name)]
+    if not numeric:
+        rows = asked.frame.count()
+        if rows > PART_ROWS["recode"]:
+            raise ValueError(
+                f"cols must have a column of numbers or dates where there are more than {PART_ROWS['recode']:,} rows, "
+                "to part them by; got none."
+            )
+        return 0, rows
+    survey = survey_table(asked.frame, numeric, has_nulls=True)
+    if not len(survey.sample[numeric[0]]):
+        return 0, survey.rows
+    sample = {name: _without_extremes(values, asked.k) for name, values in survey.sample.items()}
+    weights = _inverse([float(np.std(values)) for values in sample.values()])
+    return fit_tree(sample, weights, survey.rows, asked.k, PART_ROWS["recode"]), survey.rows
+
+
+def _without_extremes(values: Floats, k: int) -> Floats:
+    """Put the k-th least and the k-th largest number in the place of all beyond: nobody's value alone decides a cut."""
+    if len(values) < 2 * k:
+        return values
+    ends = np.partition(values, [k - 1, len(values) - k])[[k - 1, len(values) - k]]
+    return np.clip(values, *ends)
+
+
+def _inverse(deviations: list[float]) -> list[float]:
+    """Return the weights of columns by which all vary as much; a column of one value has none."""
+    return [1.0 / one if one > 0 else 0.0 for one in deviations]
+
+
+def _read_arguments(frame: DataFrame, given: Options, only_numbers: bool = False) -> tuple[Asked, Options]:
+    """Find the columns of a release, and the options of its parts, which release the column of people too."""
+    names = find_ordered_columns(frame, given["cols"])
+    for name in names if only_numbers else ():
+        if number_of(frame, name) is None:
+            raise ValueError(f'cols must hold numbers, dates or timestamps; got "{name}".')
+    whose = other_column(frame, "person", given["person"], names)
+    kept, allowed = (find_kept_columns(frame, some, names) for some in (given["kept"].keep, given["kept"].narrowing))
+    asked = Asked(frame, names, kept, whose, given["k"])
+    released = Kept([*kept, *([whose] if whose else [])], allowed)
+    return asked, {**given, "cols": names, "person": whose, "kept": released}

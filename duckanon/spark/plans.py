@@ -17,17 +17,17 @@ from duckanon._core.common.parameters import Sensitive
 from duckanon._methods.generalize import plans as fitting
 from duckanon._methods.generalize.declared import PLAN
 from duckanon._methods.generalize.hierarchies import HierarchyRow
-from duckanon._render import kinds
+from duckanon._render import expressions
 from duckanon._render.dialects import DIALECTS
 from duckanon._render.expressions import Lookup, Recoder
 from duckanon._render.plans import PlannedColumn, read_plan
-from duckanon._render.queries import known_kind
+from duckanon._render.queries import check_kind
 from duckanon.spark.frames import (
     column,
     duckdb_type,
+    find_column,
+    find_columns,
     is_ordered,
-    named_column,
-    named_columns,
     other_column,
     person_hash,
     public,
@@ -72,10 +72,10 @@ class PlanOptions:
 
 def read_plan_options(frame: DataFrame, given: Options) -> PlanOptions:
     """Find the columns that a call names, or refuse it."""
-    named = named_columns(frame, "cols", given["cols"])
+    named = find_columns(frame, "cols", given["cols"])
     population, spread = given["population"], given["sensitive"]
     if hasattr(population, "columns"):
-        named_columns(population, "population", named)
+        find_columns(population, "population", named)
     return PlanOptions(
         [name for name in frame.columns if name in named],
         named,
@@ -102,10 +102,10 @@ def plan(frame: DataFrame, given: Options) -> DataFrame:
     Returns:
         The plan, as `anon.plan` has it.
     """
-    return frame.sparkSession.createDataFrame(fitted(frame, read_plan_options(frame, given), given))
+    return frame.sparkSession.createDataFrame(fit_plan(frame, read_plan_options(frame, given), given))
 
 
-def fitted(frame: DataFrame, options: PlanOptions, given: Options) -> pa.Table:
+def fit_plan(frame: DataFrame, options: PlanOptions, given: Options) -> pa.Table:
     """Count combinations on the cluster and fit a plan on the driver."""
     for name in options.cols:
         if duckdb_type(frame, name) == "OTHER":
@@ -118,10 +118,10 @@ def fitted(frame: DataFrame, options: PlanOptions, given: Options) -> pa.Table:
     if options.person is not None:
         whose = person_hash(options.person)
     told = [column(name).alias(name) for name in options.cols]
-    table = _counted(frame.select(*told, secret.alias(_SENSITIVE), whose.alias(_PERSON)))
+    table = _count_combinations(frame.select(*told, secret.alias(_SENSITIVE), whose.alias(_PERSON)))
     if options.sensitive is not None:
         table = table.set_column(len(options.cols), _SENSITIVE, _ranks(table.column(_SENSITIVE)))
-    others = _counted(options.population.select(*told)) if options.has_population_table else None
+    others = _count_combinations(options.population.select(*told)) if options.has_population_table else None
     found = fitting.plan(
         [table if table.num_rows else None, others],
         **{name: given[name] for name in ("k", "beta", "population", "weights", "methods", "max_suppressed_fraction")},
@@ -135,7 +135,7 @@ def fitted(frame: DataFrame, options: PlanOptions, given: Options) -> pa.Table:
     return found.append_column("released", released)
 
 
-def _counted(rows: DataFrame) -> pa.Table:
+def _count_combinations(rows: DataFrame) -> pa.Table:
     """Return the different combinations with their numbers, on the driver."""
     counted = rows.groupBy(*(column(name) for name in rows.columns)).agg(F.count("*").alias(_SIZE))
     table = counted.limit(MOST_COMBINATIONS + 1).toArrow()
@@ -190,18 +190,18 @@ def apply_plan(frame: DataFrame, plan: DataFrame | pa.Table | str, keep: Sequenc
     table = plan.toArrow() if hasattr(plan, "toArrow") else plan
     columns = read_plan(table)
     for planned in columns:
-        named_column(frame, "plan", planned.name)
-    kept = kept_columns(frame, keep, [planned.name for planned in columns])
-    return labelled(frame, columns, kept)
+        find_column(frame, "plan", planned.name)
+    kept = find_kept_columns(frame, keep, [planned.name for planned in columns])
+    return label_columns(frame, columns, kept)
 
 
-def kept_columns(frame: DataFrame, keep: object, cols: Sequence[str]) -> list[str]:
+def find_kept_columns(frame: DataFrame, keep: object, cols: Sequence[str]) -> list[str]:
     """Return the columns to keep in the order of the table, or refuse them."""
     if keep is None or keep == []:
         return []
     if isinstance(keep, list | tuple) and "*" in keep:
         raise ValueError("keep must name the columns one by one on Spark; got *.")
-    named = named_columns(frame, "keep", keep)
+    named = find_columns(frame, "keep", keep)
     coarse = {name.lower() for name in cols}
     for name in named:
         if name.lower() in coarse:
@@ -211,15 +211,15 @@ def kept_columns(frame: DataFrame, keep: object, cols: Sequence[str]) -> list[st
     return [name for name in frame.columns if name in named]
 
 
-def labelled(
+def label_columns(
     frame: DataFrame, columns: Sequence[PlannedColumn], kept: Sequence[str], extra: Sequence[Column] = ()
 ) -> DataFrame:
     """Return the labels of the planned columns, the columns to keep, and what else is asked for."""
     types = {planned.name: duckdb_type(frame, planned.name) for planned in columns}
-    kind_of_column = kinds.kinds_of_columns({name: kind for name, kind in types.items() if kind != "OTHER"})
+    kind_of_column = expressions.kinds_of_columns({name: kind for name, kind in types.items() if kind != "OTHER"})
     joined, labels = frame, []
     for place, planned in enumerate(columns, 1):
-        kind = known_kind(planned, kind_of_column.get(planned.name.lower(), kinds.OTHER), _SPARK)
+        kind = check_kind(planned, kind_of_column.get(planned.name.lower(), expressions.OTHER), _SPARK)
         recoder = Recoder(planned, kind, _SPARK, _SPARK.literal, place)
         for lookup in recoder.lookups():
             joined = _with_list(joined, lookup)

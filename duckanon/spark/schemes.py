@@ -13,21 +13,21 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 
-from duckanon._core.common.arguments import spelled
+from duckanon._core.common.arguments import spell_columns
 from duckanon._core.common.arrays import Ints
 from duckanon._core.common.declare import Options
-from duckanon._core.common.names import known_columns
+from duckanon._core.common.names import match_columns
 from duckanon._core.common.people import NOBODY
+from duckanon._core.encoding.column_split import read_special
 from duckanon._core.encoding.number_types import NumberTypes
 from duckanon._core.encoding.parts import ColumnParts
-from duckanon._core.encoding.special import special_choices
-from duckanon._core.encoding.whole_columns import (
-    Counted,
-    Scheme,
-    choice_counts,
-    decimals_without_noise,
-    read_counted,
-    split_whole,
+from duckanon._core.encoding.whole_sources import (
+    ColumnCounts,
+    SplitScheme,
+    count_choices,
+    find_clean_decimals,
+    read_counts_exactly,
+    split_counts,
 )
 from duckanon.spark.frames import column, person_hash
 from duckanon.spark.partwise import SAMPLE
@@ -48,7 +48,7 @@ def holders(frame: DataFrame, name: str, person: str | None) -> DataFrame:
     return pairs.groupBy(VALUE).agg(F.sum(ROWS).alias(ROWS), people.alias(HOLDERS))
 
 
-def counted(frame: DataFrame, name: str, person: str | None, k: int) -> Counted:
+def count_values(frame: DataFrame, name: str, person: str | None, k: int) -> ColumnCounts:
     """Bring the values of a column to the driver, at most `MOST_VALUES`."""
     sized = holders(frame, name, person)
     found = sized.limit(MOST_VALUES + 1).toArrow().combine_chunks()
@@ -60,7 +60,7 @@ def counted(frame: DataFrame, name: str, person: str | None, k: int) -> Counted:
     found = found.sort_by(VALUE)
     values, rows = found.column(VALUE).combine_chunks(), found.column(ROWS).to_numpy()
     rare_rows = None if person is None else partial(_rare_rows, frame, sized, name, person, k)
-    return Counted.of(name, values, rows, found.column(HOLDERS).to_numpy(), k, SMALL_ROWS, rare_rows)
+    return ColumnCounts.of(name, values, rows, found.column(HOLDERS).to_numpy(), k, SMALL_ROWS, rare_rows)
 
 
 def _pairs(frame: DataFrame, name: str, person: str | None) -> DataFrame:
@@ -93,7 +93,7 @@ class Surveyed:
     person: str | None
     rows: int  # how many there are
     whole: list[tuple[ColumnParts, Ints | None]]  # the columns in small, split, and the people of their rows
-    schemes: list[Scheme]  # how each is split
+    schemes: list[SplitScheme]  # how each is split
     counts: list[Ints]  # how many rows have each of its choices
     sample: pa.Table  # some rows, drawn at random; all rows of a person
     types: NumberTypes  # how numbers are read, in which the columns in small are
@@ -104,42 +104,42 @@ class Surveyed:
         return self.frame.select(*map(column, self.names)).schema
 
 
-def surveyed(
+def survey_columns(
     frame: DataFrame,
     names: list[str],
     person: str | None,
     k: int,
     options: Options,
-    categories_of: Callable[[Sequence[Counted], int], list[str]] | None = None,
+    categories_of: Callable[[Sequence[ColumnCounts], int], list[str]] | None = None,
 ) -> Surveyed:
     """Count the values of a table's columns and learn how each is split.
 
     The options ``special``, ``categories`` and ``nulls`` are those of `anon.spectral_release`; ``categories_of`` finds
     the numbers that are categories where none are named.
     """
-    special = special_choices(options["special"], names)
-    categories = spelled("categories", options["categories"], names)
-    known_columns("categories", categories or [], names)
+    special = read_special(options["special"], names)
+    categories = spell_columns("categories", options["categories"], names)
+    match_columns("categories", categories or [], names)
     whose = [] if person is None else [person_hash(person).alias(person)]
     frame = frame.select(*map(column, names), *whose)
-    found: list[Counted] = []
+    found: list[ColumnCounts] = []
     for name in names:
-        one = counted(frame, name, person, k)
-        decimals = decimals_without_noise(one.values)
+        one = count_values(frame, name, person, k)
+        decimals = find_clean_decimals(one.values)
         if decimals is not None:
             frame = frame.withColumn(name, F.round(column(name), decimals))
-            one = counted(frame, name, person, k)
+            one = count_values(frame, name, person, k)
         found.append(one)
     rows = int(found[0].rows.sum())
-    found, types = read_counted(found)
+    found, types = read_counts_exactly(found)
     if rows == 0:
         raise ValueError("the table has no rows; give one that has.")
     if categories is None and categories_of is not None:
         categories = categories_of(found, k)
-    whole_columns = split_whole(found, k, special, categories, options["nulls"])
+    whole_columns = split_counts(found, k, special, categories, options["nulls"])
     drawn = frame if rows <= SAMPLE else frame.where(chance(person) < F.lit(SAMPLE / rows))
-    schemes = [Scheme.of(parts) for parts, _ in whole_columns]
-    counts = [choice_counts(scheme, one) for scheme, one in zip(schemes, found, strict=True)]
+    schemes = [SplitScheme.of(parts) for parts, _ in whole_columns]
+    counts = [count_choices(scheme, one) for scheme, one in zip(schemes, found, strict=True)]
     return Surveyed(frame, names, person, rows, whole_columns, schemes, counts, drawn.toArrow(), types)
 
 

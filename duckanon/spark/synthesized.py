@@ -13,25 +13,25 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from duckanon._core.common.declare import Options
 from duckanon._core.common.faces import face_of
-from duckanon._core.common.made_labels import OTHER
-from duckanon._core.common.people import person_numbers
-from duckanon._core.common.progress import silent
-from duckanon._core.encoding.table_encoding import FEWEST_ROWS, ROWS_PER_COMPONENT
-from duckanon._core.encoding.whole_columns import applied
-from duckanon._methods.synthesize.audited_size import smallest_size, without_some
+from duckanon._core.common.labels import OTHER
+from duckanon._core.common.people import number_people
+from duckanon._core.common.progress import tell_nobody
+from duckanon._core.encoding.column_codecs import FEWEST_ROWS, ROWS_PER_COMPONENT
+from duckanon._core.encoding.whole_sources import apply_schemes
 from duckanon._methods.synthesize.declared import SPECTRAL_RELEASE, SYNTHESIZE
-from duckanon._methods.synthesize.orthogonal import apportioned
+from duckanon._methods.synthesize.orthogonal import apportion
 from duckanon._methods.synthesize.redrawing import Redrawing
+from duckanon._methods.synthesize.table_groups import find_smallest_size, leave_out_people
 from duckanon._methods.synthesize.table_parts import (
     Synthesis,
-    few_valued_columns,
+    drop_rows,
     fewest_people,
-    of_part,
-    whole_redrawing,
-    without_rows,
+    fit_redrawing,
+    name_category_numbers,
+    restrict_to_part,
 )
 from duckanon.spark import blocks, schemes
-from duckanon.spark.frames import column, ordered_columns, other_column, public
+from duckanon.spark.frames import column, find_ordered_columns, other_column, public
 from duckanon.spark.partwise import PART
 from duckanon.spark.schemes import HOLDERS, VALUE, Surveyed, holders
 from duckanon.spark.targets import target_called
@@ -56,30 +56,32 @@ def spectral_release(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
         What was written, after it was searched for values of fewer people.
     """
     k, rows, keep_out, size = (given[name] for name in ("k", "rows", "keep_out", "cluster_size"))
-    names = ordered_columns(frame, given["cols"], at_least=2)
+    names = find_ordered_columns(frame, given["cols"], at_least=2)
     whose = other_column(frame, "person", given["person"], names)
     with target_called(frame.sparkSession, to) as target:
-        survey = schemes.surveyed(frame, names, whose, k, given)
+        survey = schemes.survey_columns(frame, names, whose, k, given)
         random = np.random.default_rng()
         redrawing = _redrawing(survey, k, given["derived"], random)
         fewest = max(FEWEST_ROWS, ROWS_PER_COMPONENT * redrawing.rank, k, _PER_KEPT_OUT * keep_out)
-        parted = blocks.parted(survey, blocks.tree_of(survey, PART_ROWS), PART_ROWS, fewest)
-        counts = _drawn_counts(parted, whose, keep_out, rows or survey.rows, random)
+        parted = blocks.send_to_parts(survey, blocks.tree_of(survey, PART_ROWS), PART_ROWS, fewest)
+        counts = _draw_counts(parted, whose, keep_out, rows or survey.rows, random)
         if size is None:
-            size = smallest_size(redrawing, np.arange(redrawing.rows), keep_out, random, silent)
-        sent, ways, types = without_rows(redrawing), survey.schemes, survey.types
+            size = find_smallest_size(redrawing, np.arange(redrawing.rows), keep_out, random, tell_nobody)
+        sent, ways, types = drop_rows(redrawing), survey.schemes, survey.types
 
         def release(number: int, part: pa.Table, chance: np.random.Generator) -> pa.Table:
-            people, part = None if whose is None else person_numbers(part.column(whose)), types.read(part)
-            own = of_part(sent, applied(ways, part), people)
-            used = without_some(np.arange(part.num_rows), people, keep_out, chance)
-            return types.write(own.table(own.redrawn(used, counts[number], size, chance), part.select(names).schema))
+            people, part = None if whose is None else number_people(part.column(whose)), types.read(part)
+            own = restrict_to_part(sent, apply_schemes(ways, part), people)
+            used = leave_out_people(np.arange(part.num_rows), people, keep_out, chance)
+            return types.write(own.table(own.redraw(used, counts[number], size, chance), part.select(names).schema))
 
         def refuse_rare(draft: DataFrame) -> None:
             _refuse_rare(survey, draft, dict(zip(names, redrawing.least, strict=True)))
 
         total = sum(counts.values())
-        return blocks.written(blocks.made(parted, survey.schema, release), total, total, target, refuse_rare)
+        return blocks.write_release(
+            blocks.release_parts(parted, survey.schema, release), total, total, target, refuse_rare
+        )
 
 
 @face_of(SYNTHESIZE, "spark")
@@ -98,27 +100,29 @@ def synthesize(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
         What was written, after it was searched for values of fewer people.
     """
     k, rows, keep_out = (given[name] for name in ("k", "rows", "keep_out"))
-    names = ordered_columns(frame, given["cols"], at_least=2)
+    names = find_ordered_columns(frame, given["cols"], at_least=2)
     whose = other_column(frame, "person", given["person"], names)
     with target_called(frame.sparkSession, to) as target:
-        survey = schemes.surveyed(frame, names, whose, k, given, few_valued_columns)
+        survey = schemes.survey_columns(frame, names, whose, k, given, name_category_numbers)
         random = np.random.default_rng()
         redrawing = _redrawing(survey, k, given["derived"], random)
         synthesis = Synthesis.of(redrawing, survey.counts, given["leaf"], keep_out, given["derived"], random)
-        parted = blocks.parted(survey, 0, PART_ROWS, fewest_people(k, given["leaf"], keep_out))
-        counts = _drawn_counts(parted, whose, keep_out, rows or survey.rows, random)
+        parted = blocks.send_to_parts(survey, 0, PART_ROWS, fewest_people(k, given["leaf"], keep_out))
+        counts = _draw_counts(parted, whose, keep_out, rows or survey.rows, random)
         ways, types = survey.schemes, survey.types
 
         def release(number: int, part: pa.Table, chance: np.random.Generator) -> pa.Table:
-            people, part = None if whose is None else person_numbers(part.column(whose)), types.read(part)
+            people, part = None if whose is None else number_people(part.column(whose)), types.read(part)
             schema = part.select(names).schema
-            return types.write(synthesis.drawn(applied(ways, part), people, counts[number], schema, chance))
+            return types.write(synthesis.draw(apply_schemes(ways, part), people, counts[number], schema, chance))
 
         def refuse_rare(draft: DataFrame) -> None:
             _refuse_rare(survey, draft, dict(zip(names, redrawing.least, strict=True)))
 
         total = sum(counts.values())
-        return blocks.written(blocks.made(parted, survey.schema, release), total, total, target, refuse_rare)
+        return blocks.write_release(
+            blocks.release_parts(parted, survey.schema, release), total, total, target, refuse_rare
+        )
 
 
 def _refuse_rare(survey: Surveyed, draft: DataFrame, least: Mapping[str, int]) -> None:
@@ -141,13 +145,13 @@ def _refuse_rare(survey: Surveyed, draft: DataFrame, least: Mapping[str, int]) -
 
 def _redrawing(survey: Surveyed, k: int, derived: str, random: np.random.Generator) -> Redrawing:
     """Fit what is drawn and what is computed on the sample."""
-    people = None if survey.person is None else person_numbers(survey.sample.column(survey.person))
-    return whole_redrawing(
-        applied(survey.schemes, survey.types.read(survey.sample)), people, k, derived, random, survey.whole
+    people = None if survey.person is None else number_people(survey.sample.column(survey.person))
+    return fit_redrawing(
+        apply_schemes(survey.schemes, survey.types.read(survey.sample)), people, k, derived, random, survey.whole
     )
 
 
-def _drawn_counts(
+def _draw_counts(
     parted: blocks.Parted, person: str | None, keep_out: int, total: int, random: np.random.Generator
 ) -> dict[int, int]:
     """Share out the rows to be drawn, as parts have them without some people: exact sizes would tell the last one's."""
@@ -160,7 +164,7 @@ def _drawn_counts(
         else:
             theirs = _rows_of_some(parted.rows, person, keep_out)
             out = np.array([theirs.get(number, 0) for number in numbers])
-    shares = apportioned(sizes - out, total)
+    shares = apportion(sizes - out, total)
     return dict(zip(numbers, shares.tolist(), strict=True))
 
 

@@ -61,7 +61,7 @@ class Target:
         """Publish the last draft as the release, and return it."""
         draft = self._drafts[-1]
         if self._is_table:
-            self._session.sql(f"ALTER TABLE {_quoted(draft)} RENAME TO {_quoted(self._name)}")
+            self._session.sql(f"ALTER TABLE {_quote(draft)} RENAME TO {_quote(self._name)}")
             self._drafts.pop()
             return self._session.table(self._name)
         files, path = self._files()
@@ -74,7 +74,7 @@ class Target:
         """Delete all drafts that have not become a release."""
         for draft in self._drafts:
             if self._is_table:
-                self._session.sql(f"DROP TABLE IF EXISTS {_quoted(draft)}")
+                self._session.sql(f"DROP TABLE IF EXISTS {_quote(draft)}")
             else:
                 files, path = self._files()
                 files.delete(path(draft), True)
@@ -97,7 +97,7 @@ def target_called(session: SparkSession, name: object) -> Iterator[Target]:
         target.clear()
 
 
-def shuffled(rows: DataFrame) -> DataFrame:
+def shuffle(rows: DataFrame) -> DataFrame:
     """Return rows in an order that depends only on their values and a number that is not kept.
 
     A task that is run again puts its rows in the same places: with random numbers, some rows could be written twice and
@@ -110,5 +110,5 @@ def shuffled(rows: DataFrame) -> DataFrame:
     return placed.drop(_ORDER)
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     return ".".join(f"`{part}`" for part in name.split("."))

@@ -75,16 +75,16 @@ class Bench:
         con.execute(f"SET file_search_path = {folder}").fetchall()
         try:
             query = sources.open_source(con, table.source, sources.files_of(file, table.source)).query
-            types = sources.checked_columns(con, file, self.policy.name, query)
+            types = sources.check_columns(con, file, self.policy.name, query)
             texts = [
-                f"{sql.name(name)}::VARCHAR AS {sql.name(name)}" for name in types if types[name].startswith("ENUM")
+                f"{sql.quote(name)}::VARCHAR AS {sql.quote(name)}" for name in types if types[name].startswith("ENUM")
             ]
             replaced = f"REPLACE ({', '.join(texts)})" if texts else ""
             con.execute(f"CREATE TABLE memory.main.people AS SELECT * {replaced} FROM ({query})").fetchall()
         except duckdb.Error as error:
             raise sources.unreadable(table.source, error) from None
         con.execute("USE memory.main").fetchall()  # a database file may have been attached and used
-        self.rows = int(sql.one(con, "SELECT count(*) FROM people")[0])
+        self.rows = int(sql.fetch_row(con, "SELECT count(*) FROM people")[0])
         work.say("drawing a sample")
         self.sample(con)
         work.say("looking at the columns")
@@ -102,10 +102,10 @@ class Bench:
             return
         with self._lock:
             if table.person:
-                chosen = sql.name(table.person)
+                chosen = sql.quote(table.person)
                 known = f"SELECT DISTINCT {chosen} FROM people WHERE {chosen} IS NOT NULL"
                 some = f"SELECT * FROM ({known}) ORDER BY hash({chosen}), {chosen}"
-                people = sql.one(con, f"SELECT count(DISTINCT {chosen}) FROM people")[0]
+                people = sql.fetch_row(con, f"SELECT count(DISTINCT {chosen}) FROM people")[0]
                 of_nobody = f"{chosen} IS NULL AND hash(rowid) % {people} < {MOST_PEOPLE}"  # as many as of people
                 query = f"SELECT * FROM people WHERE {chosen} IN ({some} LIMIT {MOST_PEOPLE}) OR ({of_nobody})"
             else:
@@ -122,10 +122,10 @@ class Bench:
         rows = con.execute(
             "SELECT column_name, kind, distinct_values, role, why, determined_by FROM anon.assess('sample')"
         ).fetchall()
-        size = f"count(DISTINCT {sql.name(table.person)})" if table.person else "count(*)"
+        size = f"count(DISTINCT {sql.quote(table.person)})" if table.person else "count(*)"
         self.glances = []
         for name, kind, distinct, role, why, follows in rows:
-            quoted = sql.name(name)
+            quoted = sql.quote(name)
             values = con.execute(
                 f"SELECT {quoted}::VARCHAR FROM sample WHERE {quoted} IS NOT NULL GROUP BY {quoted} "
                 f"HAVING {size} >= {self.least_shown} ORDER BY {size} DESC, {quoted} LIMIT {_EXAMPLES}"
@@ -139,7 +139,7 @@ class Bench:
 
     def quasi_identifiers(self) -> list[str]:
         """Return the columns that others may know, as the policy says now."""
-        return self.policy.table().named("quasi_identifier")
+        return self.policy.table().with_roles("quasi_identifier")
 
     def trial(self, **promises: Any) -> Table:
         """Return the table to try on the sample: undecided columns are left out, promises may be others."""

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._bridge import sql
-from duckanon._core.common.arrays import Ints, distinct, run_lengths, run_starts
-from duckanon._core.common.codes import Column, encode
-from duckanon._core.common.people import NOBODY, person_numbers
+from duckanon._core.common.arrays import Ints, find_run_starts, measure_runs, sort_distinct
+from duckanon._core.common.codes import CodedColumn, encode_columns
+from duckanon._core.common.people import NOBODY, number_people
 from duckanon._methods.generalize.recoding.classes import combine, is_dense
 
 _COMPARABLE = re.compile(r"U?(TINY|SMALL|BIG)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.*|BOOLEAN|DATE|TIMESTAMP.*|VARCHAR")
@@ -48,7 +48,7 @@ class Counts:
     def __init__(self, table: str) -> None:
         self._table = table
         self._lock = threading.Lock()
-        self._columns: dict[str, Column] = {}
+        self._columns: dict[str, CodedColumn] = {}
         self._people: dict[str, Ints] = {}
         self._types: dict[str, str] = {}
         self._risks: dict[tuple[str | None, ...], Risk] = {}
@@ -97,7 +97,7 @@ class Counts:
     ) -> tuple[Ints, int]:
         """Return a number for each row, equal where a former number and some columns are equal, and a bound of it."""
         if key is None:
-            key = np.zeros(int(sql.one(con, f"SELECT count(*) FROM {self._table}")[0]), np.int64)
+            key = np.zeros(int(sql.fetch_row(con, f"SELECT count(*) FROM {self._table}")[0]), np.int64)
         parts = [self._column(con, name) for name in columns]
         codes = [cast(Ints, one) for one, _ in parts]  # of smaller types, which are added all the same
         return combine([key, *codes], [size, *(count for _, count in parts)])
@@ -109,33 +109,33 @@ class Counts:
             return Risk(int(sizes.min(initial=len(key))), int((sizes == 1).sum()), len(key))
         whose = self._person(con, person)
         known, everybody = whose != NOBODY, max(int(whose.max(initial=0)) + 1, 1)
-        pairs = distinct(combine([key[known], whose[known]], [size, everybody])[0])
+        pairs = sort_distinct(combine([key[known], whose[known]], [size, everybody])[0])
         members = pairs % everybody
-        starts = run_starts(pairs // everybody)
-        sizes = run_lengths(starts, len(pairs))
-        unique = distinct(members[starts[sizes == 1]])
+        starts = find_run_starts(pairs // everybody)
+        sizes = measure_runs(starts, len(pairs))
+        unique = sort_distinct(members[starts[sizes == 1]])
         k, nobody = int(sizes.min(initial=len(pairs))), int((~known).sum())
         if nobody and len(_sizes(key, size)) > len(sizes):
             k = 0
-        return Risk(k, len(unique), len(distinct(members)), nobody)
+        return Risk(k, len(unique), len(sort_distinct(members)), nobody)
 
-    def _column(self, con: sql.Connection, name: str) -> Column:
+    def _column(self, con: sql.Connection, name: str) -> CodedColumn:
         with self._lock:
             if name not in self._columns:
-                (self._columns[name],) = encode(self._values(con, name))
+                (self._columns[name],) = encode_columns(self._values(con, name))
             return self._columns[name]
 
     def _person(self, con: sql.Connection, name: str) -> Ints:
         with self._lock:
             if name not in self._people:
-                self._people[name] = person_numbers(self._values(con, name).column(0))
+                self._people[name] = number_people(self._values(con, name).column(0))
             return self._people[name]
 
     def _values(self, con: sql.Connection, name: str) -> pa.Table:
         """Read a column in the order of the rows, whatever order they come in."""
         self._types = self._types or sql.columns(con, self._table)
         as_type = "" if _COMPARABLE.fullmatch(self._types[name]) else "::VARCHAR"
-        query = f"SELECT {sql.name(name)}{as_type} AS value, rowid AS place FROM {self._table}"
+        query = f"SELECT {sql.quote(name)}{as_type} AS value, rowid AS place FROM {self._table}"
         table: pa.Table = con.sql(query).to_arrow_table()
         places = table.column(1).to_numpy()
         is_ordered = bool((places[1:] > places[:-1]).all())
@@ -148,4 +148,4 @@ def _sizes(key: Ints, size: int) -> Ints:
         counts = np.bincount(key)
         return counts[counts > 0]
     key.sort()
-    return run_lengths(run_starts(key), len(key))
+    return measure_runs(find_run_starts(key), len(key))

@@ -46,7 +46,7 @@ def policy_of(source: str, table: str | None, say: Callable[[str], None]) -> tup
     candidates = [path.parent / f"{name}.policy.toml" for name in names]
     for policy in candidates:
         if not policy.exists():
-            return _drafted(source, table, policy, say), None
+            return _draft_policy(source, table, policy, say), None
         if name := _table_of(policy, path, table):
             say(f"{policy} is there already and is opened")
             return policy, name
@@ -67,7 +67,7 @@ def _table_of(policy: Path, source: Path, table: str | None) -> str | None:
     return None
 
 
-def _drafted(source: str, table: str | None, policy: Path, say: Callable[[str], None]) -> Path:
+def _draft_policy(source: str, table: str | None, policy: Path, say: Callable[[str], None]) -> Path:
     """Draft a policy of a source, and return where it is."""
     say(f"looking at {source}, to draft {policy}")
     con = connection()

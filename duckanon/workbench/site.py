@@ -1,8 +1,14 @@
-"""The five pages: what they show, from the policy and what is known of its table."""
+"""The five pages: what they show, from the policy and what is known of its table.
+
+Suggestions for columns that nobody has decided yet: no decision is asked for without a hint.
+
+The commands that do on a terminal what the pages do.
+"""
 
 from __future__ import annotations
 
 import re
+import shlex
 import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,22 +17,105 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from duckanon._bridge import sql
 from duckanon._core.common import quantities
 from duckanon._core.common.progress import StoppedError
 from duckanon._core.common.release_record import Record
-from duckanon.job import consistency, refusals, run
+from duckanon.job import consistency, methods, refusals, run
 from duckanon.job.check import check_policy
 from duckanon.job.errors import JobError, PolicyError
 from duckanon.job.places import places
-from duckanon.job.policy import UNDECIDED
+from duckanon.job.policy import UNDECIDED, Table, source_format
 from duckanon.workbench import pictures, trials
-from duckanon.workbench.advice import suggestion
-from duckanon.workbench.bench import Bench
-from duckanon.workbench.commands import command
+from duckanon.workbench.bench import Bench, Glance
 from duckanon.workbench.counts import Risk
 from duckanon.workbench.policy_text import PolicyText
 from duckanon.workbench.tree_editor import Editor
 from duckanon.workbench.works import Work, Works
+
+_ADDS = 0.001
+"""Share of the people, from which on a column that makes them unique is suggested as one that others may know."""
+
+
+def suggestion(column: Glance, now: Risk, with_it: Risk) -> str:
+    """Say which role to choose for a column, and why.
+
+    Args:
+        column: What was seen in it.
+        now: The risk of the columns that others may know.
+        with_it: The risk if they may know this column, too.
+    """
+    if column.follows:
+        return f"the same as for {' and '.join(column.follows)}, from which it follows."
+    if column.seen == "constant":
+        return "“identifies nobody”: it says the same about everybody."
+    if column.seen == "weight":
+        return "“not needed”, unless results are weighted by it: an exact weight can point at a person."
+    people = max(with_it.people, 1)
+    if with_it.unique - now.unique >= _ADDS * people:
+        shares = f"with it {100 * with_it.unique / people:.3g} % of the people are unique, without it "
+        return f"“others may know it”: {shares}{100 * now.unique / people:.3g} %."
+    return (
+        "“others may know it” if a neighbour, a colleague or a register could know it: it makes hardly anybody unique, "
+        "so that protecting it costs little. Else “identifies nobody”."
+    )
+
+
+def shell_word(text: str) -> str:
+    r"""Quote a word for a shell, in double quotes where it has only single ones, which is easier to read.
+
+    Examples:
+        >>> shell_word("a 'b'")
+        '"a \'b\'"'
+    """
+    is_plain = not set(text) & set('"$`\\!') and "'" in text
+    return f'"{text}"' if is_plain else shlex.quote(text)
+
+
+def command(page: str, policy: PolicyText, trial: Table, report: Path) -> str:
+    """Return the command that does what a page does; `trial` is the table without columns that are undecided."""
+    table, name = policy.table(), shell_word(policy.path.name)
+    source = re.sub(r"(?<=://).*@", "", str(table.source.path or "..."))  # the name and password of a server
+    if page == "columns":
+        return f"duckanon policy init --from {shell_word(source)} --to {name}"
+    if page == "risk":
+        quasi, person = sql.literal(table.with_roles("quasi_identifier")), _option("person", table.person)
+        counted = f"FROM anon.k_anonymity('people', {quasi}{person})"
+        return f"duckanon -c {shell_word(f'{_people(table, source)} {counted}')}"
+    if page == "preview" and (table.is_linked or table.method.makes_cells):
+        return f"duckanon release {name} --dry-run"
+    if page == "preview":
+        return f"duckanon -c {shell_word(f'{_people(table, source)} {_write_call(trial)} LIMIT 10')}"
+    return (
+        f"duckanon policy check {name}"
+        if page == "method"
+        else f"duckanon release {name} --report {shell_word(report.name)}"
+    )
+
+
+def _people(table: Table, source: str) -> str:
+    """Write the statements that make the table of people."""
+    given, file = table.source, sql.literal(source)
+    if given.query:
+        return f"CREATE VIEW source AS FROM {file}; CREATE TABLE people AS {given.query.rstrip(';')};"
+    if given.table and source_format(source) == "duckdb":
+        inside = ".".join(map(sql.quote, given.table.split(".")))
+        return f"ATTACH {file} AS opened (READ_ONLY); CREATE TABLE people AS FROM opened.{inside};"
+    return f"CREATE TABLE people AS FROM {file};"
+
+
+def _write_call(trial: Table) -> str:
+    """Write the call of the job, with its options: who is counted, what is kept and may narrow down, l and t."""
+    trees = {column: paths[0] for column, paths in trial.hierarchies.items() if column in trial.protected}
+    called = methods.call(trial, "people", trees)
+    if trial.person and trial.method.makes_classes:  # it is kept to be counted
+        return f"SELECT * EXCLUDE ({sql.quote(trial.person)}) {called}"
+    return called
+
+
+def _option(name: str, value: str | None) -> str:
+    return "" if value is None else f", {name} := {sql.literal(value)}"
+
 
 PAGES = {"columns": "Columns", "risk": "Risk", "method": "Method", "preview": "Preview", "release": "Release"}
 
@@ -68,7 +157,7 @@ class Site:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self._pages.globals["meaning"] = quantities.meaning_in
+        self._pages.globals["meaning"] = quantities.explain_entry
         self._pages.filters["number"] = lambda value: f"{value:,}"
         self.opening = self.works.start("open", self.bench.open)
 
@@ -82,12 +171,12 @@ class Site:
     def page(self, name: str, message: str | None = None, **more: Any) -> str:
         """Render a page, or one that says that the table is still being read."""
         if self.opening.is_running or self.opening.error:
-            return self._rendered("opening.html.j2", name, message, work=self.opening)
+            return self._render("opening.html.j2", name, message, work=self.opening)
         try:
             found = getattr(self, f"_{name}")(**more)
-            return self._rendered(f"{name}.html.j2", name, message, **found)
+            return self._render(f"{name}.html.j2", name, message, **found)
         except JobError as error:  # somebody wrote a wrong policy into the file
-            return self._rendered("wrong.html.j2", name, str(error))
+            return self._render("wrong.html.j2", name, str(error))
 
     def part(self, name: str) -> str:
         """Render a part of a page that is asked for again until it is whole."""
@@ -110,7 +199,7 @@ class Site:
             root=self.root, kind=name, version=self.policy.version, **shown
         )
 
-    def _rendered(self, template: str, name: str, message: str | None, **more: Any) -> str:
+    def _render(self, template: str, name: str, message: str | None, **more: Any) -> str:
         is_ready = not (self.opening.is_running or self.opening.error) and template != "wrong.html.j2"
         return self._pages.get_template(template).render(
             root=self.root,
@@ -132,7 +221,7 @@ class Site:
     def _aside(self) -> dict[str, Any]:
         """Count the risk of the columns as they are now, and remember how it moved."""
         table = self.policy.table()
-        quasi, k = table.named("quasi_identifier"), table.promises.k
+        quasi, k = table.with_roles("quasi_identifier"), table.promises.k
         risk = self.bench.risk(quasi) if quasi else None
         with self._lock:
             if risk and (not self.moves or self.moves[-1][1] != risk):
@@ -142,7 +231,7 @@ class Site:
             "risk": risk,
             "k": k,
             "quasi": quasi,
-            "undecided": table.named(UNDECIDED),
+            "undecided": table.with_roles(UNDECIDED),
             "table": table,
             "has_aside": True,
         }
@@ -179,7 +268,7 @@ class Site:
 
     def _advice(self) -> dict[str, str]:
         """Suggest roles for the columns that are undecided, by their risk in the sample."""
-        quasi, undecided = self.bench.quasi_identifiers(), self.policy.table().named(UNDECIDED)
+        quasi, undecided = self.bench.quasi_identifiers(), self.policy.table().with_roles(UNDECIDED)
         con = self.bench.con.cursor()
         try:
             now = self.bench.risk(quasi, con, "sample") if quasi else Risk(0, 0, 0)
@@ -202,7 +291,7 @@ class Site:
     def _method(self) -> dict[str, Any]:
         named = {column: ", ".join(paths) for column, paths in self.policy.table().hierarchies.items()}
         unit: quantities.Unit = "people" if self.policy.table().person else "rows"
-        counted = {name: quantities.promise_meaning(name, unit) for name in ("k", "l", "t", "max_suppressed_fraction")}
+        counted = {name: quantities.explain_promise(name, unit) for name in ("k", "l", "t", "max_suppressed_fraction")}
         return {
             "fitting": trials.fitting(self.bench),
             "meanings": trials.METHODS,
@@ -252,13 +341,13 @@ class Site:
         return {"work": work, "rows": [(name, added, pictures.bar(added / most)) for name, added in rows]}
 
     def _curve(self) -> dict[str, Any]:
-        work = self.works.get("curve", self._tried())
+        work = self.works.get("curve", self._trial_key())
         points = (work.result if work else None) or []
         picture = pictures.curve(points, trials.KS, self.policy.table().promises.k)
         return {"work": work, "picture": picture, "points": points}
 
     def _map(self) -> dict[str, Any]:
-        work = self.works.get("map", self._tried())
+        work = self.works.get("map", self._trial_key())
         compared = (work.result if work else None) or []
         good = [(one.method, one.risk, one.loss) for one in compared if one.failed is None]
         return {"work": work, "compared": compared, "picture": pictures.risk_utility_map(good)}
@@ -267,7 +356,7 @@ class Site:
         """Return what a preview depends on: all that the policy says of the table, and not to whom it goes."""
         return self.policy.table().model_dump_json()
 
-    def _tried(self) -> object:
+    def _trial_key(self) -> object:
         """Return what a trial depends on: the policy without k, which is on the curve."""
         table = self.policy.table()
         return table.model_copy(update={"promises": table.promises.model_copy(update={"k": None})}).model_dump_json()
@@ -275,8 +364,8 @@ class Site:
     def start(self, kind: str, column: str | None = None) -> None:
         """Start work that somebody asked for."""
         trial: dict[str, tuple[Callable[[Work], Any], object]] = {
-            "curve": (trials.curve(self.bench), self._tried()),
-            "map": (trials.comparison(self.bench), self._tried()),
+            "curve": (trials.curve(self.bench), self._trial_key()),
+            "map": (trials.comparison(self.bench), self._trial_key()),
             "preview": (trials.preview(self.bench), (self._table(),)),
             "released": (self._job(), self.policy.version),
         }

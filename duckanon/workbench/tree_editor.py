@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from duckanon._bridge import sql
 from duckanon.job.errors import FileProblem
-from duckanon.workbench import edits, hierarchy_files, pictures
+from duckanon.workbench import pictures, policy_text, trees
 from duckanon.workbench.bench import Bench
 from duckanon.workbench.policy_text import Conflict
 from duckanon.workbench.trees import Tree
@@ -67,9 +67,9 @@ class Editor:
             con = self._bench.con.cursor()
             try:
                 if draft is None or is_old:
-                    draft = self._drafts[column] = self._opened(column, file, table.person, con)
+                    draft = self._drafts[column] = self._open(column, file, table.person, con)
                 else:  # the same groups, with the people counted as the policy says now
-                    plain = hierarchy_files.begun(self._bench, column, [], con)
+                    plain = trees.begin_tree(self._bench, column, [], con)
                     people = dict(zip(plain.values, plain.people, strict=True))
                     draft.tree = replace(draft.tree, people=tuple(people.get(value, 0) for value in draft.tree.values))
                     draft.person, draft.past = table.person, []
@@ -77,15 +77,15 @@ class Editor:
                 con.close()
             return draft
 
-    def _opened(self, column: str, file: str | None, person: str | None, con: sql.Connection) -> Draft:
+    def _open(self, column: str, file: str | None, person: str | None, con: sql.Connection) -> Draft:
         """Begin a draft with a file, or with each value alone where there is none, or none that can be changed here."""
         said = ""
         if file:
             try:
-                return Draft(hierarchy_files.opened(self._bench, column, file, con), file, person)
+                return Draft(trees.read_tree(self._bench, column, file, con), file, person)
             except FileProblem as error:
                 said = str(error)
-        return Draft(hierarchy_files.begun(self._bench, column, [], con), file, person, said=said)
+        return Draft(trees.begin_tree(self._bench, column, [], con), file, person, said=said)
 
     def change(self, column: str, level: int, form: Form) -> None:
         """Do what a form says to the draft of a column, on one of its levels.
@@ -106,7 +106,7 @@ class Editor:
                     return
                 draft.tree, draft.said = draft.past.pop(), "The last change was taken back."
             else:
-                tree, said = self._changed(column, draft.tree, level, form)
+                tree, said = self._change(column, draft.tree, level, form)
                 if tree == draft.tree:
                     return
                 draft.past.append(draft.tree)
@@ -114,52 +114,52 @@ class Editor:
             draft.is_saved = False
             draft.version += 1
 
-    def _changed(self, column: str, tree: Tree, level: int, form: Form) -> tuple[Tree, str]:
+    def _change(self, column: str, tree: Tree, level: int, form: Form) -> tuple[Tree, str]:
         """Return the tree after a change, and the change in words."""
         match form["do"]:
             case "begin":
-                return self._begun(column, form), "The hierarchy was begun anew."
+                return self._begin(column, form), "The hierarchy was begun anew."
             case "add":
                 return tree.with_level(), "A level was added above all others."
             case "remove":
                 return tree.without_level(level), "The level was removed."
             case "move":
-                members = self._chosen(tree, level, form)
+                members = self._read_choice(tree, level, form)
                 to = None if form["to"] == "new" else _place(form["to"])
                 count = "1 member was" if len(members) == 1 else f"{len(members):,} members were"
-                return tree.moved(level, members, to, form.get("name", "")), f"{count} moved."
+                return tree.move(level, members, to, form.get("name", "")), f"{count} moved."
         group = _place(form["group"])
         match form["do"]:
             case "rename":
-                return tree.renamed(level, group, form["name"]), "The group has another name."
+                return tree.rename(level, group, form["name"]), "The group has another name."
             case "merge":
-                return tree.merged(level, group, _place(form["into"])), "Two groups are one now."
+                return tree.merge(level, group, _place(form["into"])), "Two groups are one now."
             case "split":
                 return tree.split(level, group), "The group was split: each member is a group of its own."
         raise KeyError("do")
 
     def _save(self, column: str, draft: Draft, seen: str) -> None:
         self._bench.policy.refuse_old(seen)  # before a file is written that nobody names
-        file = hierarchy_files.save(self._bench, column, draft.tree)
-        self._bench.policy.edit(seen, f"hierarchy of {column}", edits.hierarchy(column, file))
+        file = trees.save(self._bench, column, draft.tree)
+        self._bench.policy.edit(seen, f"hierarchy of {column}", policy_text.hierarchy(column, file))
         draft.file, draft.is_saved, draft.said = file, True, ""
 
-    def _begun(self, column: str, form: Form) -> Tree:
+    def _begin(self, column: str, form: Form) -> Tree:
         """Return the hierarchy to begin with, of the kind that a form asks for."""
         kind, levels = form["kind"], []
         if kind == "prefixes":
-            levels = hierarchy_files.prefixes(column, min(max(int(form["length"]), 1), 20))
+            levels = trees.prefixes(column, min(max(int(form["length"]), 1), 20))
         elif kind == "ranges":
             if not float(form["width"]) > 0:
                 raise ValueError(form["width"])
-            levels = hierarchy_files.ranges(column, float(form["width"]))
+            levels = trees.ranges(column, float(form["width"]))
         elif kind == "dates":
-            levels = hierarchy_files.dates(column)
+            levels = trees.dates(column)
         elif kind != "values":
             raise KeyError(kind)
         con = self._bench.con.cursor()
         try:
-            return hierarchy_files.begun(self._bench, column, levels, con)
+            return trees.begin_tree(self._bench, column, levels, con)
         finally:
             con.close()
 
@@ -193,7 +193,7 @@ class Editor:
             "least": k,
         }
 
-    def _chosen(self, tree: Tree, level: int, form: Form) -> list[int]:
+    def _read_choice(self, tree: Tree, level: int, form: Form) -> list[int]:
         """Return the members that are checked, and those that fewer than k people have of the groups checked so."""
         known = [_place(key.removeprefix("member:")) for key in form if key.startswith("member:")]
         bundles = {_place(key.removeprefix("rare:")) for key in form if key.startswith("rare:")}

@@ -108,9 +108,9 @@ def release(con: sql.Connection, table: Table, source: str, target: str, trees: 
 
 def loss(con: sql.Connection, table: Table, original: str, released: str, trees: dict[str, str]) -> tuple[float, int]:
     """Return the information loss of a release of classes, and the rows that it suppressed."""
-    columns = methods.protected(table)
+    columns = methods.columns_to_protect(table)
     given = f", hierarchies := {sql.literal(trees)}" if trees else ""
-    row = sql.one(
+    row = sql.fetch_row(
         con,
         f"SELECT ncp, suppressed_rows FROM anon.generalization_loss({sql.literal(original)}, {sql.literal(released)}, "
         f"{sql.literal(columns)}, k := {table.promises.k}{given}) WHERE column_name IS NULL",
@@ -142,7 +142,7 @@ def comparison(bench: Bench) -> Callable[[Work], list[Compared]]:
     def do(work: Work) -> list[Compared]:
         con = work.cursor(bench.con)
         bench.sample(con)
-        whose = sql.name(bench.policy.table().person or "rowid")
+        whose = sql.quote(bench.policy.table().person or "rowid")
         for half, name in enumerate(("compared", "other_people")):  # nobody is in both
             con.execute(
                 f"CREATE OR REPLACE TEMP TABLE {name} AS FROM sample WHERE hash({whose}) % 2 = {half} "
@@ -151,17 +151,17 @@ def comparison(bench: Bench) -> Callable[[Work], list[Compared]]:
         trees, found = hierarchies(con, bench), []
         for name in fitting(bench):
             work.say(f"trying {name}")
-            found.append(_compared(con, bench, name, trees))
+            found.append(_compare_methods(con, bench, name, trees))
             work.result = list(found)
         return found
 
     return do
 
 
-def _compared(con: sql.Connection, bench: Bench, name: str, trees: dict[str, str]) -> Compared:
+def _compare_methods(con: sql.Connection, bench: Bench, name: str, trees: dict[str, str]) -> Compared:
     """Try a method on the small sample; a refusal is told and hides no other method."""
     base = _only_protected(bench.trial(l=None, t=None))
-    columns = base.named("quasi_identifier")
+    columns = base.with_roles("quasi_identifier")
     model = next(one for one in _models() if one.model_fields["name"].annotation.__args__[0] == name)
     table = base.model_copy(
         update={
@@ -179,7 +179,7 @@ def _compared(con: sql.Connection, bench: Bench, name: str, trees: dict[str, str
         rows = {measure: (value or 0.0, reference or 0.0) for measure, value, reference in measured}
         if table.method.makes_classes:
             nulls = ", nulls := 'any'" if name == "suppress_cells" and not table.person else ""
-            risk = sql.one(
+            risk = sql.fetch_row(
                 con,
                 "SELECT sum(rows / greatest(class_size, 1)) / sum(rows) "
                 f"FROM anon.class_sizes('tried', {sql.literal(columns)}{nulls})",
@@ -190,7 +190,7 @@ def _compared(con: sql.Connection, bench: Bench, name: str, trees: dict[str, str
     except duckdb.InterruptException:
         raise
     except (duckdb.Error, KeyError) as error:
-        why = sql.why(error)
+        why = sql.reason(error)
         return Compared(name, 0, 0, why.partition(": ")[2] or why)
 
 
@@ -212,16 +212,20 @@ def preview(bench: Bench) -> Callable[[Work], Preview]:
         with refusals.translate_errors(file, bench.policy.name):
             release(con, table, "sample", "tried", trees)
         work.say("looking at what kept columns tell")
-        kept = {*table.protected, *methods.kept(table)} - {table.person}
+        kept = {*table.protected, *methods.columns_to_keep(table)} - {table.person}
         shown = [name for name in table.columns if name in kept]
-        before = con.execute(f"SELECT {sql.names(shown)} FROM sample ORDER BY hash(rowid, 7) LIMIT {_SHOWN}").fetchall()
+        before = con.execute(
+            f"SELECT {sql.quote_all(shown)} FROM sample ORDER BY hash(rowid, 7) LIMIT {_SHOWN}"
+        ).fetchall()
         names = [name for name in readback.in_order(table, _columns(con)) if name != table.person]
-        after = con.execute(f"SELECT {sql.names(names)} FROM tried ORDER BY hash(rowid, 7) LIMIT {_SHOWN}").fetchall()
+        after = con.execute(
+            f"SELECT {sql.quote_all(names)} FROM tried ORDER BY hash(rowid, 7) LIMIT {_SHOWN}"
+        ).fetchall()
         made = Preview(shown, before, names, after)
-        made.rows = int(sql.one(con, "SELECT count(*) FROM tried")[0])
+        made.rows = int(sql.fetch_row(con, "SELECT count(*) FROM tried")[0])
         if table.method.makes_classes:
             made.loss, made.suppressed = loss(con, table, "sample", "tried", trees)
-            made.kept = kept_columns(con, table)
+            made.kept = count_kept_columns(con, table)
         return made
 
     return do
@@ -231,23 +235,23 @@ def _columns(con: sql.Connection) -> list[str]:
     return list(sql.columns(con, "tried"))
 
 
-def kept_columns(con: sql.Connection, table: Table) -> list[tuple[str, int]]:
+def count_kept_columns(con: sql.Connection, table: Table) -> list[tuple[str, int]]:
     """Return how many people each kept column leaves to somebody who knows it and the protected ones, fewest first."""
     there = _columns(con)
-    classes = [name for name in methods.protected(table) if name in there]
+    classes = [name for name in methods.columns_to_protect(table) if name in there]
     person = table.person if table.person in there else None
     found = [
         (
             name,
             int(
-                sql.one(
+                sql.fetch_row(
                     con,
                     f"SELECT k FROM anon.k_anonymity('tried', {sql.literal([*classes, name])}, "
                     f"person := {sql.literal(person)})",
                 )[0]
             ),
         )
-        for name in table.named("sensitive", "free")
+        for name in table.with_roles("sensitive", "free")
         if name in there and classes
     ]
     return sorted(found, key=lambda one: one[1])
@@ -258,7 +262,7 @@ def distribution(bench: Bench, column: str) -> Callable[[Work], list[dict[str, A
 
     def do(work: Work) -> list[dict[str, Any]]:
         from duckanon.report.pictures import distribution_rows
-        from duckanon.report.tables import Pair, erased_columns
+        from duckanon.report.tables import Pair, find_erased_columns
 
         con = work.cursor(bench.con)
         bench.sample(con)
@@ -268,7 +272,7 @@ def distribution(bench: Bench, column: str) -> Callable[[Work], list[dict[str, A
         columns: Sequence[dict[str, str]] = [{"name": column, "role": "quasi_identifier", "treatment": ""}]
         entry = cast(TableEntry, {"name": "sample", "columns": columns, "method": {"name": table.method.name}})
         pair = Pair(con, "sample", "tried", entry, {name: tree for name, tree in trees.items() if name == column})
-        if erased_columns(pair):
+        if find_erased_columns(pair):
             raise PolicyError(f"{column} is erased: every row of the release says the same there.")
         return distribution_rows(pair, [column], bench.least_shown)
 

@@ -50,7 +50,7 @@ class Work:
                 self.error = str(error)
                 self.broken = error.record if isinstance(error, PromiseBroken) else None
             else:
-                why = sql.why(error)
+                why = sql.reason(error)
                 self.error = f"{why}." if why.startswith("anon.") else f"It failed ({why})."
         finally:
             for con in self._connections:

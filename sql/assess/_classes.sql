@@ -21,13 +21,13 @@ WITH _duckanon_by_rows AS (
                  anon._value_code(COLUMNS([person])) AS _duckanon_person
           FROM query_table(anon._checked_person(caller, person, cols, anon._checked_groups(caller, tbl, cols, nulls)))
           WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL)
-                AND anon._all_uncollated(caller, cols, concat_ws('', *COLUMNS(cols)))
+                AND anon._all_uncollated(caller, cols, concat_ws('', UNPACK(CAST(COLUMNS(cols) AS VARCHAR))))
           GROUP BY ALL)
     GROUP BY ALL
 ), _duckanon_values AS MATERIALIZED (
     SELECT COLUMNS(cols), hash(UNPACK(anon._value_code(COLUMNS(cols)))) AS _duckanon_key, count(*) AS _duckanon_rows
     FROM query_table(anon._checked_groups(caller, tbl, cols, 'value'))
-    WHERE anon._all_uncollated(caller, cols, concat_ws('', *COLUMNS(cols)))
+    WHERE anon._all_uncollated(caller, cols, concat_ws('', UNPACK(CAST(COLUMNS(cols) AS VARCHAR))))
     GROUP BY ALL
 ), _duckanon_held AS (
     SELECT _duckanon_key AS class, _duckanon_rows AS row_count,

@@ -10,5 +10,5 @@ SELECT hash(UNPACK(anon._value_code(COLUMNS(cols)))) AS class,
 FROM query_table(CASE WHEN anon._is_plain_sensitive(tbl, cols, person, nulls) THEN CAST(tbl AS VARCHAR)
                       ELSE '_duckanon_checked' END)
 WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL)
-      AND anon._all_uncollated(caller, cols, concat_ws('', *COLUMNS(cols)))
+      AND anon._all_uncollated(caller, cols, concat_ws('', UNPACK(CAST(COLUMNS(cols) AS VARCHAR))))
 GROUP BY ALL;

@@ -22,7 +22,8 @@ WITH _duckanon_source AS NOT MATERIALIZED (
     SELECT {'max_size': max_size, 'minimal': minimal, 'alpha': alpha, 'population': population::DOUBLE,
             'person': person} AS options
 ), _duckanon_exact AS (
-    SELECT anon._run_quasi_identifiers(anon._tickets('"_duckanon_asked"', '', NULL, true),
+    SELECT anon._run_quasi_identifiers(anon._tickets('"_duckanon_asked"', '', NULL, true,
+                                                     caller := 'anon.quasi_identifiers'),
                                        (FROM _duckanon_options)) AS sets
 ), _duckanon_sampled AS (
     SELECT anon._run_sampled_quasi_identifiers(

@@ -5,5 +5,5 @@
 CREATE OR REPLACE MACRO anon._plain_classes(caller, tbl, cols) AS TABLE
 SELECT COLUMNS(cols), count(*) AS _duckanon_size
 FROM query_table(tbl)
-WHERE anon._all_uncollated(caller, cols, concat_ws('', *COLUMNS(cols)))
+WHERE anon._all_uncollated(caller, cols, concat_ws('', UNPACK(CAST(COLUMNS(cols) AS VARCHAR))))
 GROUP BY ALL;

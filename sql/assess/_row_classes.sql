@@ -10,5 +10,5 @@ WITH _duckanon_checked AS NOT MATERIALIZED (
 SELECT COLUMNS(cols), count(*) AS _duckanon_size
 FROM query_table(CASE WHEN nulls = 'value' AND anon._is_plain_call(tbl, cols, nulls) THEN CAST(tbl AS VARCHAR)
                       ELSE '_duckanon_checked' END)
-WHERE anon._all_uncollated(caller, cols, concat_ws('', *COLUMNS(cols)))
+WHERE anon._all_uncollated(caller, cols, concat_ws('', UNPACK(CAST(COLUMNS(cols) AS VARCHAR))))
 GROUP BY ALL;

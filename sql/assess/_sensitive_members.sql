@@ -12,7 +12,7 @@ WITH _duckanon_checked AS NOT MATERIALIZED (
     FROM query_table(CASE WHEN person IS NULL AND anon._is_plain_sensitive(tbl, cols, sensitive, nulls)
                           THEN CAST(tbl AS VARCHAR) ELSE '_duckanon_checked' END)
     WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL)
-          AND anon._all_uncollated(caller, cols, concat_ws('', *COLUMNS(cols)))
+          AND anon._all_uncollated(caller, cols, concat_ws('', UNPACK(CAST(COLUMNS(cols) AS VARCHAR))))
 ), _duckanon_by_rows AS NOT MATERIALIZED (                      -- a key less, which is constant
     SELECT class, value, NULL::UBIGINT AS member, size
     FROM (SELECT hash(UNPACK(anon._value_code(COLUMNS(cols)))) AS class,

@@ -14,7 +14,7 @@
 --                                 A row whose person is NULL counts as nobody. NULL: every row is a person [a name, or
 --                                 NULL]
 -- The classes that fail: anon.l_diversity_classes.
--- promises: EqualsDefinition(), InvariantUnder(*TABLE, 'types')
+-- promises: EqualsDefinition(), CountsPeople('measure', 'l', 'c'), InvariantUnder(*TABLE, 'types')
 -- test: tests/assess/l_diversity.test
 CREATE OR REPLACE MACRO anon.l_diversity(tbl, cols, sensitive, nulls := 'value', person := NULL) AS TABLE
 WITH _duckanon_checked AS NOT MATERIALIZED (
@@ -25,7 +25,7 @@ WITH _duckanon_checked AS NOT MATERIALIZED (
                           ELSE '_duckanon_checked' END)
     WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL)
           AND anon._all_uncollated('anon.l_diversity', list_concat(cols, [sensitive]),
-                                   concat_ws('', *COLUMNS(list_concat(cols, [sensitive]))))
+                                   concat_ws('', UNPACK(CAST(COLUMNS(list_concat(cols, [sensitive])) AS VARCHAR))))
     GROUP BY ALL
 ), _duckanon_members AS MATERIALIZED (
     SELECT COLUMNS(cols), COLUMNS([sensitive]) AS _duckanon_value,
@@ -33,7 +33,7 @@ WITH _duckanon_checked AS NOT MATERIALIZED (
     FROM _duckanon_checked
     WHERE (nulls = 'value' OR COLUMNS(cols) IS NOT NULL)
           AND anon._all_uncollated('anon.l_diversity', list_concat(cols, [sensitive]),
-                                   concat_ws('', *COLUMNS(list_concat(cols, [sensitive]))))
+                                   concat_ws('', UNPACK(CAST(COLUMNS(list_concat(cols, [sensitive])) AS VARCHAR))))
     GROUP BY ALL
 ), _duckanon_by_people AS (
     SELECT COLUMNS(cols), _duckanon_value, count(_duckanon_person) AS _duckanon_size FROM _duckanon_members GROUP BY ALL

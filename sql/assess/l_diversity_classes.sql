@@ -6,7 +6,8 @@
 --     sensitive, nulls, person  as in anon.l_diversity
 --     l                         only classes with fewer different values than this; NULL: all classes [a number, at
 --                               least 1, or NULL]
--- promises: Between(0, 1, 'most_frequent_fraction'), InvariantUnder(*TABLE, 'types')
+-- promises: Between(0, 1, 'most_frequent_fraction'),
+--           CountsPeople('class_size', 'distinct_l', 'entropy_l'), InvariantUnder(*TABLE, 'types')
 -- test: tests/assess/l_diversity_classes.test
 CREATE OR REPLACE MACRO anon.l_diversity_classes(
     tbl, cols, sensitive, l := NULL, nulls := 'value', person := NULL

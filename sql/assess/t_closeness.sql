@@ -10,7 +10,8 @@
 --                row whose person is NULL counts as nobody; a class without anybody has t = 1. NULL: every row is a
 --                person [a name, or NULL]
 -- The classes that are too far: anon.t_closeness_classes.
--- promises: OneRow(), EqualsDefinition(), Between(0, 1, 't', 'average_t'), InvariantUnder(*TABLE, 'types')
+-- promises: OneRow(), EqualsDefinition(), Between(0, 1, 't', 'average_t'), CountsPeople('t'),
+--           InvariantUnder(*TABLE, 'types')
 -- test: tests/assess/t_closeness.test
 CREATE OR REPLACE MACRO anon.t_closeness(
     tbl, cols, sensitive, distance := 'auto', nulls := 'value', person := NULL

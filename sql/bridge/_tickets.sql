@@ -6,11 +6,13 @@
 --                since a parallel scan delivers them in any order and a seed promises the same release each time
 --     is_wanted  false: no row is collected
 --     coded      columns that have no say in this order: what is to be coded of one row moves no other; NULL: none
---     caller     the function that releases all these columns, and refuses a TIME WITH TIME ZONE: Arrow has no such
---                type, and the zone would be lost on the way
+--     caller     the function that a refusal names
+--     is_release  true: it releases all these columns, and refuses a TIME WITH TIME ZONE: Arrow has no such type,
+--                and the zone would be lost on the way
 -- Arrow ends the program at a UNION in a NULL struct, and has no VARIANT: neither gets that far.
 -- needs: python
-CREATE OR REPLACE MACRO anon._tickets(tbl, chosen, seed, is_wanted, coded := NULL, caller := NULL) AS (
+CREATE OR REPLACE MACRO anon._tickets(tbl, chosen, seed, is_wanted, coded := NULL, caller := 'anon',
+                                          is_release := false) AS (
     WITH _duckanon_call AS MATERIALIZED (
         FROM anon._call()
     ), _duckanon_by_all AS NOT MATERIALIZED (
@@ -24,9 +26,9 @@ CREATE OR REPLACE MACRO anon._tickets(tbl, chosen, seed, is_wanted, coded := NUL
     )
     SELECT list(ticket) FILTER (ticket IS NOT NULL)
     FROM (SELECT CASE WHEN regexp_matches(typeof(record), ' UNION\(| VARIANT[,)\[]')
-                           THEN error('anon: a column of type UNION or VARIANT cannot be worked on; leave it out, or '
-                                      || 'cast it to VARCHAR first.')
-                      WHEN caller IS NOT NULL AND contains(typeof(record), ' TIME WITH TIME ZONE')
+                           THEN error(caller || ': a column of type UNION or VARIANT cannot be worked on; leave it '
+                                      || 'out, or cast it to VARCHAR first.')
+                      WHEN is_release AND contains(typeof(record), ' TIME WITH TIME ZONE')
                            THEN error(caller || ': column "' || regexp_replace(regexp_extract(typeof(record),
                                       '(?:\(|, )("(?:[^"]|"")*"|[^ ,"]+) TIME WITH TIME ZONE', 1), '^"|"$', '', 'g')
                                       || '" is of type TIME WITH TIME ZONE, which cannot be released; cast it to '

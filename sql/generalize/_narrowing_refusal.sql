@@ -1,5 +1,5 @@
 -- anon._narrowing_refusal: the sentence that refuses kept columns which narrow coarse ones; NULL where none does.
--- (duckanon._core.privacy.narrowing.sentence is the same in Python)
+-- (duckanon._core.privacy.narrowing.describe_pairs is the same in Python)
 --     pairs  a list of {'kept_column', 'column_name', 'narrows'}, with NULL where too few rows tell
 CREATE OR REPLACE MACRO anon._narrowing_refusal(caller, pairs, ways_out) AS
     CASE WHEN len(pairs) > 0 THEN

@@ -9,7 +9,7 @@
 --                 variance 1 / (m - 1), whatever its values are
 --     is_unjudged       whether there are too few rows to tell (even a copy would be less than three standard
 --                 deviations) and most rows share their values of both columns with no other of their class
--- (duckanon._core.privacy.dependence is the same in Python)
+-- (duckanon._core.privacy.narrowing is the same in Python)
 --     cells  the name of a step: anon._coded_cells with the class of each row
 CREATE OR REPLACE MACRO anon._rank_correlations(cells) AS TABLE
 WITH _duckanon_own AS MATERIALIZED (

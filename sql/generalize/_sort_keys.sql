@@ -1,7 +1,7 @@
 -- anon._sort_keys: the orders that a value may be sorted in: a list of {'key', 'text'}, of which one is NULL. Numbers
 -- and dates have one. Text has six: its own, the number that it writes ('EUR 1200.50'), and the date: year, day or
 -- month first, or with the month's name.
--- (duckanon._core.privacy.dependence.sort_keys is the same in Python)
+-- (duckanon._core.privacy.narrowing.list_sort_keys is the same in Python)
 CREATE OR REPLACE MACRO anon._sort_keys(value) AS
     CASE WHEN anon._kind(typeof(value)) IN ('numeric', 'date', 'boolean')
          THEN [{'key': anon._plan_number(value), 'text': NULL::VARCHAR}]

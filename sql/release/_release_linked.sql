@@ -35,7 +35,7 @@ WITH _duckanon_columns AS MATERIALIZED (
 SELECT table_name, COLUMNS([person]),
        COLUMNS(lambda name: name <> 'table_name' AND lower(name) <> lower(person))
 FROM anon._unpack_recoded(
-    anon._run_release_linked(anon._tickets('"_duckanon_rows"', '', 0, true),
+    anon._run_release_linked(anon._tickets('"_duckanon_rows"', '', 0, true, caller := 'anon.release_linked'),
         {'table_names': tables,
          'columns_of_tables': (SELECT list({'table_name': table_name, 'column_name': column_name})
                                FROM _duckanon_columns), 'person': person, 'cols': cols, 'k': k,

@@ -23,12 +23,13 @@ WITH _duckanon_classes AS MATERIALIZED (
     SELECT class, unnest(cells).name AS name, unnest(cells).label AS label FROM _duckanon_classes
 ), _duckanon_labels AS MATERIALIZED (
     SELECT name, label, anon._label_members(label) AS members,
-           CASE WHEN label[1] = '[' AND label[-1] = ']'         -- the ends on the number line, NULL for other labels
+           CASE WHEN label[1] = '[' AND label[-1] IN (']', ')') -- the ends on the number line, NULL for other labels
                      THEN list_transform(string_split(label[2:-2], ', '), lambda text: anon._any_number(text))
-                WHEN starts_with(label, '<=') AND beyond IS NOT NULL THEN [NULL, beyond]
+                WHEN label[1] = '<' AND beyond IS NOT NULL THEN [NULL, beyond]
                 WHEN starts_with(label, '>=') AND beyond IS NOT NULL THEN [beyond, NULL]
                 WHEN itself IS NOT NULL THEN [itself, itself] END AS ends
-    FROM (SELECT DISTINCT name, label, anon._any_number(label[3:-1]) AS beyond, anon._any_number(label) AS itself
+    FROM (SELECT DISTINCT name, label, anon._any_number(ltrim(label, '<>=')) AS beyond,
+                 anon._any_number(label) AS itself
           FROM _duckanon_cells)
 ), _duckanon_spans AS (
     SELECT name, min(coalesce(ends[1], ends[2])) AS lowest, max(coalesce(ends[2], ends[1])) AS highest

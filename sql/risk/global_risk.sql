@@ -12,7 +12,7 @@
 --                                 [a number between 0 and 1, or NULL]
 -- A person with several rows has the largest of their risks, and of those of their households.
 -- (Franconi and Polettini 2004; mu-Argus takes the largest risk that occurs below this threshold, if any does)
--- promises: Between(0, 1, 'risk', 'household_risk'), InvariantUnder(*TABLE, 'types')
+-- promises: Between(0, 1, 'risk', 'household_risk'), CountsPeople('expected', 'risk'), InvariantUnder(*TABLE, 'types')
 -- test: tests/risk/global_risk.test
 CREATE OR REPLACE MACRO anon.global_risk(
     tbl, cols, weight := NULL, population := NULL, household := NULL, person := NULL, method := 'exact',

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 
-from duckanon._core.account.budget import amount, budgets, set_limit, spend
+from duckanon._core.account.budget import list_budgets, make_amount, set_limit, spend
 from duckanon._core.account.storage import Account, AccountError
 
 LIMIT, PRICE = 3.0, 0.003
@@ -50,7 +50,7 @@ def race(processes: int, folder: Path, killed: float = 0.2, limit: float = LIMIT
     """Let processes spend one budget, and return what came of it."""
     path, granted = folder / "account.sqlite", folder / "granted"
     with Account(path, None, create=True) as account:
-        set_limit(account, "d", None, amount(limit, 0))
+        set_limit(account, "d", None, make_amount(limit, 0))
     gate, opened = os.pipe()
     children = []
     for number in range(processes):
@@ -67,7 +67,7 @@ def race(processes: int, folder: Path, killed: float = 0.2, limit: float = LIMIT
         os.kill(victim, signal.SIGKILL)
     ended = [os.waitpid(child, 0)[1] for child in children]
     with Account(path, None) as account:
-        (budget,) = budgets(account)
+        (budget,) = list_budgets(account)
         (listed,) = account.query("SELECT count(*) FROM budget_answers")[0]
         is_whole = account.query("PRAGMA integrity_check") == [("ok",)]
     return Outcome(
@@ -92,7 +92,7 @@ def _spend(path: Path, granted: Path, gate: int, opened: int, number: int) -> No
         while True:
             try:
                 with Account(path, None) as account:
-                    spend(account, "d", None, amount(PRICE, 0), f"process {number}")
+                    spend(account, "d", None, make_amount(PRICE, 0), f"process {number}")
             except AccountError as error:
                 if "would be exceeded" in str(error):
                     break

@@ -9,10 +9,8 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from duckanon._core.account.cohort_people import POOL, People, Rules
-from duckanon._core.account.cohorts import Decision, decide
-from duckanon._core.account.groups import ABSENT
-from duckanon._core.account.joint import JointCounts, PeopleOfRelease
+from duckanon._core.account.cohorts import POOL, CohortPeople, CohortRules, Decision, decide_cohorts
+from duckanon._core.account.joint import ABSENT, JointCounts, PeopleOfRelease
 from duckanon._core.common.arrays import Bools, Ints
 from duckanon.job.coarser_labels import CoarserLabels, Ladder, levels_of
 
@@ -52,13 +50,13 @@ class Population:
                 here = self.now != ABSENT
                 self.now[here & (self._random.random(len(here)) < self.leaving)] = ABSENT
                 moves = np.flatnonzero((self.now != ABSENT) & (self._random.random(len(here)) < self.moving))
-                self.now[moves] = self._moved(self.now[moves])
+                self.now[moves] = self._move(self.now[moves])
                 joins = min(self._random.poisson(self.people * self.joining), len(here) - last)
                 self.now[last : last + joins] = self._random.integers(1, self.classes + 1, joins)
                 last += joins
             yield self.now.copy()
 
-    def _moved(self, classes: Ints) -> Ints:
+    def _move(self, classes: Ints) -> Ints:
         if self.shape is None:
             return self._random.integers(1, self.classes + 1, len(classes))
         labels = np.array(np.unravel_index(classes - 1, self.shape))
@@ -78,11 +76,11 @@ def coarser_classes(shape: Sequence[int]) -> Ints:
         ladders.append(Ladder(count, (merged,) if count >= 4 else ()))
     labels = CoarserLabels([str(place) for place in range(len(shape))], ladders, list(levels_of(ladders)))
     numbers: dict[tuple[str | None, ...], int] = {(None,) * len(shape): POOL}
-    exact = [tuple(map(str, one)) for one in itertools.product(*map(range, shape))]
-    numbers |= {one: number for number, one in enumerate(exact, 1)}
+    exact = [tuple(map(str, entry)) for entry in itertools.product(*map(range, shape))]
+    numbers |= {entry: number for number, entry in enumerate(exact, 1)}
     rows = [[POOL] * len(labels.levels)]
-    for one in exact:
-        at = [labels.at(one, level) for level in range(len(labels.levels))]
+    for entry in exact:
+        at = [labels.at(entry, level) for level in range(len(labels.levels))]
         rows.append([numbers.setdefault(coarse, len(numbers)) for coarse in at])
     return np.array(rows)
 
@@ -101,7 +99,7 @@ class InCohorts:
 
     total: int
     values: int
-    rules: Rules
+    rules: CohortRules
     coarser: Ints
     is_followed: bool = False
     counts: JointCounts = field(init=False)
@@ -118,7 +116,7 @@ class InCohorts:
     def release(self, now: Ints, value: Ints, must_go: Bools | None = None) -> Decision:
         """Make the next release."""
         numbers, is_in, is_here = np.arange(self.total), self.classes != ABSENT, now != ABSENT
-        people = People(
+        people = CohortPeople(
             groups=self.counts.groups,
             before=self.classes,
             now=now,
@@ -134,19 +132,19 @@ class InCohorts:
             widths={"value": self.values},
             paths=self.counts.paths,
         )
-        decided = decide(people, replace(self.rules, size=self.rules.k) if self.is_first else self.rules)
+        decided = decide_cohorts(people, replace(self.rules, size=self.rules.k) if self.is_first else self.rules)
         self.is_first = False
         self.classes = decided.classes
         self.was_in = self.was_in | (self.classes != ABSENT)
         self.shown_value = np.where(decided.is_old, self.shown_value, value)
         self.waited = np.where((self.classes == ABSENT) & is_here, self.waited + 1, 0)
         self.stale = np.where(decided.is_stale, self.stale + 1, 0)
-        made = released(self.classes, self.shown_value, self.values, is_followed=self.is_followed)
-        self.counts = self.counts.after(made, {"value": self.values})
+        output = release_classes(self.classes, self.shown_value, self.values, is_followed=self.is_followed)
+        self.counts = self.counts.after(output, {"value": self.values})
         return decided
 
 
-def released(classes: Ints, value: Ints, values: int, *, is_followed: bool = False) -> PeopleOfRelease:
+def release_classes(classes: Ints, value: Ints, values: int, *, is_followed: bool = False) -> PeopleOfRelease:
     is_in = classes != ABSENT
     pairs, counts = np.unique(classes[is_in] * values + value[is_in], return_counts=True)
     sets = {"value": np.where(is_in, value, ABSENT)} if is_followed else {}
@@ -163,9 +161,9 @@ def independently(now: Ints, count: int, random: np.random.Generator) -> Ints:
     """Cut the people, in order of their class and a little noise, into classes of equal size, anew every month."""
     here = np.flatnonzero(now != ABSENT)
     order = here[np.argsort(now[here] + random.normal(0, 0.5, len(here)), kind="stable")]
-    found = np.full(len(now), ABSENT)
-    found[order] = 1 + np.arange(len(order)) * count // len(order)
-    return found
+    results = np.full(len(now), ABSENT)
+    results[order] = 1 + np.arange(len(order)) * count // len(order)
+    return results
 
 
 __all__ = [
@@ -176,5 +174,5 @@ __all__ = [
     "coarser_classes",
     "independently",
     "only_the_pool",
-    "released",
+    "release_classes",
 ]

@@ -8,8 +8,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from duckanon._core.account.cohort_people import Rules
-from duckanon._core.account.groups import ABSENT
+from duckanon._core.account.cohorts import CohortRules
+from duckanon._core.account.joint import ABSENT
 from duckanon._core.common.arrays import Bools, Ints
 from tests.account.population import InCohorts, Population, by_fixed_plan, coarser_classes, independently
 
@@ -37,13 +37,13 @@ class Attacker:
 
     def values_by_intersection(self, releases: list[int]) -> Ints:
         """Return how many values are in all classes of each list."""
-        found = []
+        results = []
         for classes in self._lists(releases):
             present = [
                 self.published[place][int(c)] > 0 for place, c in zip(releases, classes, strict=True) if c != ABSENT
             ]
-            found.append(np.logical_and.reduce(present).sum())
-        return np.array(found)
+            results.append(np.logical_and.reduce(present).sum())
+        return np.array(results)
 
     def values_by_subtraction(self, releases: list[int]) -> Ints:
         """Return how many values each group of people with one list has, where the published counts determine it."""
@@ -76,7 +76,7 @@ class Attacker:
         lists = np.unique(self.lists[:, releases], axis=0)
         return lists[(lists != ABSENT).any(axis=1)]
 
-    def found_by_totals(self, is_here: list[Bools]) -> int:
+    def count_by_totals(self, is_here: list[Bools]) -> int:
         """Count the people who were suppressed in one release and not in the next, in groups of fewer than K.
 
         The attacker knows who is in the table, so the difference of the totals tells how many of them were suppressed.
@@ -87,14 +87,14 @@ class Attacker:
         return int((changed & (sizes[group.ravel()] < K)).sum())
 
 
-def attacked(
+def attack(
     people: int, shape: tuple[int, int], way: str, moving: float = 0.01, changing: float = 0
 ) -> tuple[Attacker, list[Bools]]:
     """Make twelve releases; a share of those who are there may have another value every month."""
     classes = shape[0] * shape[1]
     population = Population(people, classes, 12, VALUES, moving=moving, shape=shape)
     random = np.random.default_rng(5)
-    rules, is_followed = Rules(K, L, size=30), way == "cohorts with pseudonyms"
+    rules, is_followed = CohortRules(K, L, size=30), way == "cohorts with pseudonyms"
     cohorts = InCohorts(len(population.now), VALUES, rules, coarser_classes(shape), is_followed=is_followed)
     releases, is_here = [], []
     value = population.value
@@ -104,18 +104,18 @@ def attacked(
             cohorts.release(now, value)
             releases.append((cohorts.classes, cohorts.shown_value))
         else:
-            made: Callable[[], Ints] = {
+            output: Callable[[], Ints] = {
                 "independent": lambda now=now: independently(now, people // 12, random),
                 "fixed plan": lambda now=now: by_fixed_plan(now, K),
             }[way]
-            releases.append((made(), value))
+            releases.append((output(), value))
         is_here.append(now != ABSENT)
     return Attacker(releases), is_here
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_cohorts_leave_nobody_below_k_nor_l() -> None:
-    attacker, is_here = attacked(2400, (2, 4), "cohorts", moving=0.03)
+    attacker, is_here = attack(2400, (2, 4), "cohorts", moving=0.03)
     exact = coarser_classes((2, 4))[:, 0]
     assert not np.isin(attacker.lists[:, -1], [*exact, ABSENT]).all()  # coarser labels are there to be attacked
     series = [list(range(count)) for count in range(1, 13)]
@@ -125,27 +125,27 @@ def test_cohorts_leave_nobody_below_k_nor_l() -> None:
         by_subtraction = attacker.values_by_subtraction(releases)
         assert len(by_subtraction) == 0 or by_subtraction.min() >= L
     assert len(attacker.values_by_subtraction(series[-1])) > 20  # it does find out what groups have
-    assert attacker.found_by_totals(is_here) == 0
+    assert attacker.count_by_totals(is_here) == 0
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_cohorts_with_pseudonyms_leave_l_values_to_who_follows_them() -> None:
-    attacker, _ = attacked(2400, (2, 4), "cohorts with pseudonyms", moving=0.03, changing=0.2)
+    attacker, _ = attack(2400, (2, 4), "cohorts with pseudonyms", moving=0.03, changing=0.2)
     for count in range(1, 13):
         assert attacker.candidates(list(range(count))).min() >= K
         assert attacker.values_by_pseudonym(list(range(count))).min() >= L
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_the_same_attacker_breaks_independent_releases_and_a_fixed_plan() -> None:
-    attacker, _ = attacked(600, (2, 4), "independent")
+    attacker, _ = attack(600, (2, 4), "independent")
     every = list(range(12))
     assert (attacker.candidates([0]) >= K).all()  # each release by itself keeps k
     assert (attacker.candidates([0, 1]) < K).mean() > 0.5
     assert (attacker.candidates(every) == 1).mean() > 0.9
     assert (attacker.values_by_intersection(every) == 1).mean() > 0.15
     assert (attacker.values_by_pseudonym(every) == 1).mean() > 0.9
-    attacker, is_here = attacked(600, (5, 9), "fixed plan", moving=0.05)
+    attacker, is_here = attack(600, (5, 9), "fixed plan", moving=0.05)
     assert (attacker.candidates(every) < K).mean() > 0.5
     assert (attacker.values_by_subtraction(every) == 1).sum() > 10
-    assert attacker.found_by_totals(is_here) > 10
+    assert attacker.count_by_totals(is_here) > 10

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon._core.account.cohort_people import POOL, Rules
-from duckanon._core.account.groups import ABSENT
+from duckanon._core.account.cohorts import POOL, CohortRules
+from duckanon._core.account.joint import ABSENT
 from tests.account.population import InCohorts, coarser_classes, only_the_pool
 from tests.profiles import dear
 
@@ -42,7 +42,7 @@ def test_groups_never_fall_below_k_and_l(
     is_followed: bool,
 ) -> None:
     coarser = coarser_classes(SHAPE)
-    cohorts = InCohorts(PEOPLE, VALUES, Rules(k, l, 2 * k, 1, refresh), coarser, is_followed=is_followed)
+    cohorts = InCohorts(PEOPLE, VALUES, CohortRules(k, l, 2 * k, 1, refresh), coarser, is_followed=is_followed)
     now, value = np.full(PEOPLE, ABSENT), months[0]["value"]
     lists: list[tuple[int, ...]] = [()] * PEOPLE
     sets: dict[tuple[int, int], set[int]] = {}
@@ -64,7 +64,7 @@ def test_groups_never_fall_below_k_and_l(
         assert (classes == before)[decided.is_old].all()
         # by brute force: who has the same list, which values a reader subtracts for those who came, stayed and went
         records.append(cohorts.shown_value)
-        lists = [(*known, int(one)) for known, one in zip(lists, classes, strict=True)]
+        lists = [(*known, int(entry)) for known, entry in zip(lists, classes, strict=True)]
         groups: dict[tuple[int, ...], list[int]] = defaultdict(list)
         for person, known in enumerate(lists):
             if set(known) != {ABSENT}:
@@ -73,7 +73,7 @@ def test_groups_never_fall_below_k_and_l(
             sets.setdefault((number, int(classes[person])), set()).add(int(cohorts.shown_value[person]))
         for known, members in groups.items():
             assert len(members) >= k
-            places = [(place, one) for place, one in enumerate(known) if one != ABSENT]
+            places = [(place, entry) for place, entry in enumerate(known) if entry != ABSENT]
             assert l == 1 or len(set.intersection(*(sets[place] for place in places))) >= l
             last = cohorts.shown_value if known[-1] != ABSENT else shown
             if known[-1] != ABSENT or (len(known) > 1 and known[-2] != ABSENT):
@@ -81,13 +81,13 @@ def test_groups_never_fall_below_k_and_l(
             for place, _ in places if is_followed else ():  # who follows pseudonyms sees what these people showed
                 assert len({int(records[place][person]) for person in members}) >= l
         assert cohorts.counts.k is None or cohorts.counts.k >= k
-        assert (cohorts.counts.values_left("value") or l) >= l
+        assert (cohorts.counts.count_values_left("value") or l) >= l
 
 
 def test_people_enter_together_leave_together_and_move_by_the_pool() -> None:
     now = np.array([1] * 20 + [2] * 20 + [ABSENT] * 6)
     value = np.arange(len(now)) % 3
-    cohorts = InCohorts(len(now), 3, Rules(k=4, l=2, size=6, patience=1), only_the_pool(5))
+    cohorts = InCohorts(len(now), 3, CohortRules(k=4, l=2, size=6, patience=1), only_the_pool(5))
     assert (cohorts.release(now, value).classes == now).all()
     now[:3] = ABSENT  # three people are gone, and two join: nothing happens yet
     now[40:42] = 1
@@ -113,7 +113,7 @@ def test_people_who_move_keep_the_labels_that_did_not_change() -> None:
     coarser = coarser_classes((2, 3))
     now = np.array([1] * 20 + [5] * 10)
     value = np.arange(len(now)) % 3
-    cohorts = InCohorts(len(now), 3, Rules(k=4, l=2, size=4), coarser)
+    cohorts = InCohorts(len(now), 3, CohortRules(k=4, l=2, size=4), coarser)
     cohorts.release(now, value)
     now[:4] = [2, 2, 3, 3]
     decided = cohorts.release(now, value)
@@ -131,7 +131,7 @@ def test_newcomers_of_small_classes_enter_under_coarser_labels() -> None:
     coarser = coarser_classes((2, 3))
     now = np.array([1] * 8 + [4, 4, 5, 5, 6, 6])
     value = np.arange(len(now)) % 3
-    cohorts = InCohorts(len(now), 3, Rules(k=5, l=2, size=5, patience=1), coarser)
+    cohorts = InCohorts(len(now), 3, CohortRules(k=5, l=2, size=5, patience=1), coarser)
     for _ in range(2):
         assert list(cohorts.release(now, value).classes[8:]) == [ABSENT] * 6
     classes = cohorts.release(now, value).classes[8:]
@@ -142,20 +142,22 @@ def test_who_follows_pseudonyms_finds_several_values_in_every_release() -> None:
     """The group that leaves showed one value in the first release, unless what pseudonyms tell is looked at."""
     for is_followed in (False, True):
         now, value = np.full(20, 1), np.array([0] * 5 + [1] * 15)
-        cohorts = InCohorts(20, 3, Rules(k=5, l=2, size=5, refresh=True), only_the_pool(1), is_followed=is_followed)
+        cohorts = InCohorts(
+            20, 3, CohortRules(k=5, l=2, size=5, refresh=True), only_the_pool(1), is_followed=is_followed
+        )
         cohorts.release(now, value)
         value = np.array([0, 1, 0, 1, 0] * 4)  # values change, and then the five who had the first one leave
         cohorts.release(now, value)
         now[:5] = ABSENT
         classes = cohorts.release(now, value).classes
         assert (classes[:5] == ABSENT).all() != is_followed
-        assert cohorts.counts.values_left("value") == 2
+        assert cohorts.counts.count_values_left("value") == 2
 
 
 def test_people_who_must_go_take_others_along_and_small_classes_are_pooled() -> None:
     now = np.array([1] * 12 + [2] * 3 + [3] * 3)
     value = np.arange(len(now)) % 3
-    cohorts = InCohorts(len(now), 3, Rules(k=5, l=2, size=5, patience=1), only_the_pool(3))
+    cohorts = InCohorts(len(now), 3, CohortRules(k=5, l=2, size=5, patience=1), only_the_pool(3))
     decided = cohorts.release(now, value)
     assert list(decided.classes[12:]) == [ABSENT] * 6  # too few in each class
     must_go = np.arange(len(now)) == 0
@@ -172,17 +174,17 @@ def test_people_who_must_go_take_others_along_and_small_classes_are_pooled() -> 
 )
 def test_two_tables_of_the_same_people_leave_k_and_l_together(months: list[tuple], k: int, patience: int) -> None:
     """One table is decided after the other, and knows what that one shows; people may be in one of them only."""
-    rules, coarser = Rules(k, 2, k, patience), coarser_classes(SHAPE)
+    rules, coarser = CohortRules(k, 2, k, patience), coarser_classes(SHAPE)
     tables = [InCohorts(PEOPLE, VALUES, rules, coarser, is_followed=True) for _ in range(2)]
     now = [np.full(PEOPLE, ABSENT)] * 2
     shown: list[tuple[np.ndarray, np.ndarray]] = []
     value = months[0][0]["value"]
     for number, drawn in enumerate(months):
         for place, table in enumerate(tables):
-            one = drawn[place]
-            changes = np.random.default_rng(one["seed"]).random(PEOPLE) < (one["share"] if number else 1)
-            now[place] = np.where(changes, np.where(one["now"] == POOL, ABSENT, one["now"]), now[place])
-            table.release(now[place], value, np.isin(np.arange(PEOPLE), one["erased"]))
+            entry = drawn[place]
+            changes = np.random.default_rng(entry["seed"]).random(PEOPLE) < (entry["share"] if number else 1)
+            now[place] = np.where(changes, np.where(entry["now"] == POOL, ABSENT, entry["now"]), now[place])
+            table.release(now[place], value, np.isin(np.arange(PEOPLE), entry["erased"]))
             tables[1 - place].counts = table.counts
             shown.append((table.classes, np.where(table.classes == ABSENT, ABSENT, table.shown_value)))
             lists = np.array([classes for classes, _ in shown]).T

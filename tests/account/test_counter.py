@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from duckanon._core.account.counter import Counter, read_counter, write_counter
-from duckanon._core.account.storage import AccountError
+from duckanon._core.account.storage import AccountError, Counter, read_counter, write_counter
 
 COUNTER = Counter("a1", 3, "ff", 2)
 
@@ -19,6 +18,26 @@ def test_what_a_killed_process_left_is_replaced(left: str | None, tmp_path: Path
     write_counter(tmp_path / "account.sqlite", COUNTER)
     assert read_counter(tmp_path / "account.sqlite") == COUNTER
     assert [path.name for path in tmp_path.iterdir()] == ["account.sqlite.counter"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[]",
+        '{"account": "a1", "releases": "3", "last": "ff"}',
+        '{"account": "a1", "releases": null, "last": "ff"}',
+        '{"account": "a1", "releases": -3, "last": null}',
+        '{"account": "a1", "releases": 3, "last": null}',
+        '{"account": 1, "releases": 3, "last": "ff"}',
+        '{"account": "a1", "releases": 3, "last": "ff", "answers": true}',
+        "[" * 100_000,
+    ],
+)
+def test_a_damaged_counter_is_not_read_as_one(text: str, tmp_path: Path) -> None:
+    (tmp_path / "account.sqlite.counter").write_text(text)
+    with pytest.raises(AccountError, match="the counter of the account cannot be read; restore it from a backup"):
+        read_counter(tmp_path / "account.sqlite")
 
 
 @pytest.mark.parametrize("is_link", [False, True])

@@ -37,19 +37,23 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_key_opens_the_account_and_no_other(path: Path) -> None:
     with Account(path, KEY, create=True) as account:
-        first = account.keyed("person", "anna")
+        first = account.hash_value("person", "anna")
     assert os.name == "nt" or path.stat().st_mode & 0o077 == 0
     with Account(path, KEY) as account:
-        assert account.keyed("person", "anna") == first
-        others = [account.keyed("value", "anna"), account.keyed("person", None), account.keyed("person", "")]
-        assert len({first, *others}) == 4
+        assert account.hash_value("person", "anna") == first
+        outsiders = [
+            account.hash_value("value", "anna"),
+            account.hash_value("person", None),
+            account.hash_value("person", ""),
+        ]
+        assert len({first, *outsiders}) == 4
         assert len(first) == HASH_SIZE
     with pytest.raises(AccountError, match="another key"):
         Account(path, KEY + "!")
     with pytest.raises(AccountError, match="at least 16 characters"):
         Account(path, "short")
     with Account(path.with_name("other.sqlite"), KEY, create=True) as other:  # no two accounts can be matched
-        assert other.keyed("person", "anna") != first
+        assert other.hash_value("person", "anna") != first
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows replaces no open file")
@@ -78,7 +82,7 @@ def test_what_is_no_account_is_refused_and_left_alone(path: Path) -> None:
         Account(path, KEY)
     assert not path.exists()
     path.write_bytes(b"a text that is no database" * 50)
-    with pytest.raises(AccountError, match="cannot be used"):
+    with pytest.raises(AccountError, match=r"the account is damaged; restore .* adopt\.$"):
         Account(path, KEY)
     path.unlink()
     with sqlite3.connect(path) as con:
@@ -87,6 +91,24 @@ def test_what_is_no_account_is_refused_and_left_alone(path: Path) -> None:
         Account(path, KEY)
     with pytest.raises(AccountError, match="cannot be used"):
         Account(path.parent / "nowhere" / "account.sqlite", KEY, create=True)
+
+
+def test_an_account_behind_a_link_is_made_where_it_leads_for_nobody_else(path: Path) -> None:
+    path.symlink_to("elsewhere.sqlite")
+    with Account(path, KEY, create=True):
+        pass
+    assert path.with_name("elsewhere.sqlite").stat().st_mode & 0o777 == 0o600
+    assert path.is_symlink()
+
+
+def test_an_account_that_another_process_makes_at_the_same_time_is_used(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Account(path, KEY, create=True) as account:
+        account.prepare("budget", TABLES)
+    monkeypatch.setattr(Path, "exists", lambda _: False)  # as it was a moment ago
+    with Account(path, KEY, create=True) as account:
+        assert account.query("SELECT name FROM parts") == [("budget",)]
 
 
 def test_parts_are_brought_up_to_date_and_newer_ones_refused(path: Path) -> None:
@@ -109,7 +131,7 @@ def _fail_after_deleting(account: Account) -> None:
         raise KeyError
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_several_processes_lose_nothing_and_a_crash_leaves_nothing(path: Path) -> None:
     command = [sys.executable, "-c", SPENDER, str(path), KEY, TABLES[0]]
     processes = [subprocess.Popen(command) for _ in range(3)]

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from scipy.stats import wasserstein_distance
 
-from tests.profiles import cheap, dear
+from tests.profiles import dear
 
 QUASI = ["q", "R s", "flag"]
 TYPES = {"q": pa.string(), "R s": pa.int32(), "flag": pa.bool_(), "num": pa.int64(), "txt": pa.string()}
@@ -61,7 +61,7 @@ def refused(con: duckdb.DuckDBPyConnection, query: str) -> bool:
     return True
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @given(rows=TABLES, cols=COLUMNS, nulls=NULLS)
 def test_class_counts(shared: duckdb.DuckDBPyConnection, rows: list[tuple], cols: list[str], nulls: str) -> None:
     fill(shared, rows)
@@ -143,7 +143,7 @@ def ratio(counts: list[int], level: int) -> float:
     return max(counts) / rest if rest else math.inf
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(rows=TABLES, cols=COLUMNS, nulls=NULLS, sensitive=st.sampled_from(["num", "txt"]))
 def test_l_diversity(
@@ -198,7 +198,7 @@ def closeness(own: list[Any], everyone: list[Any], distance: str) -> float:
     return sum(abs(shares[0][value] / len(own) - shares[1][value] / len(everyone)) for value in order) / 2
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(
     rows=TABLES,
@@ -236,7 +236,7 @@ def test_t_closeness(
     )
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @given(rows=TABLES, cols=COLUMNS, nulls=NULLS, threshold=st.sampled_from([0.05, 0.2, 0.34]))
 def test_reidentification_risk(
     shared: duckdb.DuckDBPyConnection, rows: list[tuple], cols: list[str], nulls: str, threshold: float
@@ -311,7 +311,7 @@ def agrees(value: float, printed: str) -> bool:
     return abs(value - float(printed)) <= float(Decimal(1).scaleb(digits.as_tuple().exponent))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("line", FIGURE_3, ids=lambda line: line[0].replace(" ", ""))
 def test_figure_3_of_probabilistic_anonymity(adult: duckdb.DuckDBPyConnection, line: tuple) -> None:
     """S and F1 are Adult's own; D, F2 and k-Anon use the authors' estimates of the distinct counts (ERRATA 2)."""
@@ -342,8 +342,7 @@ def test_figure_1_is_continuous_and_smooth(con: duckdb.DuckDBPyConnection) -> No
     assert (above - at) / h * n == pytest.approx(1 / math.e, rel=1e-5)
 
 
-@pytest.mark.rotating
-@cheap
+@pytest.mark.thorough
 @given(alpha=st.floats(1e-6, 1 - 1e-6), population=st.floats(1, 1e10))
 def test_distinct_for_alpha_inverts(shared: duckdb.DuckDBPyConnection, alpha: float, population: float) -> None:
     query = "SELECT anon.max_unique_fraction(anon.distinct_for_alpha($a::DOUBLE, $n::DOUBLE), $n::DOUBLE)"
@@ -389,7 +388,7 @@ PYCANON = [  # pycanon 1.3.6 on adult.csv; its recursive c is not the definition
 ]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", PYCANON, ids=lambda case: case[0][:12])
 def test_agrees_with_pycanon(adult: duckdb.DuckDBPyConnection, case: tuple) -> None:
     expressions, counts, measures = case

@@ -182,7 +182,7 @@ def test_values_that_only_look_alike(shared: duckdb.DuckDBPyConnection) -> None:
     assert found(shared, "no_values") == []
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("category", HITS)
 def test_names_that_hit(shared: duckdb.DuckDBPyConnection, category: str) -> None:
     waiting = [*HITS[category].split(), *(["Patient Name"] if category == "name" else [])]
@@ -194,7 +194,7 @@ def test_names_that_hit(shared: duckdb.DuckDBPyConnection, category: str) -> Non
         assert found(shared, "one") == [(name, category, "name", None, 0) for name in names]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_names_that_do_not_hit(shared: duckdb.DuckDBPyConnection) -> None:
     columns = ", ".join(f"NULL::VARCHAR AS {quoted(name)}" for name in NOT_HITS.split())
     shared.execute(f"CREATE OR REPLACE TABLE one AS SELECT {columns} FROM range(30)").fetchall()
@@ -205,7 +205,7 @@ def test_names_that_do_not_hit(shared: duckdb.DuckDBPyConnection) -> None:
     assert found(shared, "one") == []
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_name_and_values_together(shared: duckdb.DuckDBPyConnection) -> None:
     shared.execute(NAMED).fetchall()
     assert [row[:4] for row in found(shared, "named")] == [

@@ -31,7 +31,7 @@ def alone(rows: list[tuple], place: int, person: bool) -> float:
     return len(set().union(*(group for group in owners.values() if len(group) == 1))) / len(everybody)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(rows=TABLES, person=st.booleans())
 def test_dependencies_and_uniqueness(shared: duckdb.DuckDBPyConnection, rows: list[tuple], person: bool) -> None:
@@ -54,7 +54,7 @@ def test_dependencies_and_uniqueness(shared: duckdb.DuckDBPyConnection, rows: li
         assert determined_by == [names[one] for one, other in sorted(expected) if other == place]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_dependencies_of_adult(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(f"CREATE TABLE adult AS FROM '{data_file('adult.csv')}'").fetchall()
     found = con.execute("SELECT column_name, determines, role FROM anon.assess('adult')").fetchall()

@@ -89,7 +89,7 @@ def report(con: duckdb.DuckDBPyConnection, rows: list[tuple], known: dict[str, i
     return [(*row[:6], *row[7:]) for row in con.execute(written).fetchall()]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(
     ROWS,

@@ -26,7 +26,7 @@ def size(rows: list[tuple], own: tuple, alpha: float) -> float:
     return sum(alpha if other != own and None in other else 1 for other in matches)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(rows=ROWS, alpha=st.sampled_from([0, 0.1, 0.5, 1]), k=st.integers(2, 6))
 def test_against_brute_force(shared: duckdb.DuckDBPyConnection, rows: list[tuple], alpha: float, k: int) -> None:
@@ -52,7 +52,7 @@ def test_against_brute_force(shared: duckdb.DuckDBPyConnection, rows: list[tuple
     assert sorted(small, key=repr) == sorted(set(expected), key=repr)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_many_classes_are_joined_by_anchors(shared: duckdb.DuckDBPyConnection) -> None:
     """Above 65,536 classes a few columns find the candidates, of which each is compared in full."""
     random, rows = np.random.default_rng(5), 70_000

@@ -13,8 +13,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from duckanon._core.common.codes import encode
-from duckanon._measure.assess import class_keys, lattice, people, sampling
+from duckanon._core.common.codes import encode_columns
+from duckanon._measure.assess import lattice, sampling
 from tests.assess.test_assess import NULLS, answer, closeness, entropy_l, ratio
 from tests.profiles import dear
 
@@ -55,7 +55,7 @@ def sets_of_classes(grouped: dict[tuple, list[tuple]]) -> dict[str, frozenset]:
     return {person: frozenset(key for key, rows in grouped.items() if person in who(rows)) for person in everybody}
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(rows=TABLES, cols=COLUMNS, nulls=NULLS, k=st.integers(2, 4))
 def test_classes_count_people(
@@ -114,7 +114,7 @@ def test_risk_is_that_of_a_persons_smallest_class(
     }
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(rows=TABLES, cols=COLUMNS, nulls=NULLS)
 def test_diversity_and_closeness_count_people(
@@ -231,7 +231,7 @@ ALONE = """
            (SELECT count(DISTINCT who) FROM visits) FROM classes"""
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(rows=TABLES)
 def test_the_search_and_the_single_set_agree_with_count_distinct(
@@ -270,12 +270,12 @@ def brute_force(rows: list[tuple], persons: list, columns: int) -> dict[tuple[in
     return found
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("constants", [{}, {"_FEW_CELLS": 0, "_DENSE_DEEPER": 0.0}, {"MAX_KEY": 2**6}])
 def test_the_walk_equals_brute_force(monkeypatch: pytest.MonkeyPatch, constants: dict[str, float]) -> None:
     """All ways through the walk: many rows that are left out as unique, sorted keys, keys too large to pack."""
     for name, value in constants.items():
-        for module in (lattice, class_keys, people):
+        for module in (lattice,):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, value)
     draw = np.random.default_rng(len(constants))
@@ -284,16 +284,16 @@ def test_the_walk_equals_brute_force(monkeypatch: pytest.MonkeyPatch, constants:
         rows = [tuple(row) for row in draw.integers(0, draw.choice([2, 6, 60], columns), (count, columns)).tolist()]
         persons = [None if draw.random() < 0.1 else int(draw.integers(0, max(count // 3, 1))) for _ in range(count)]
         table = pa.table({f"c{place}": list(values) for place, values in enumerate(zip(*rows, strict=True))})
-        [(codes, _)] = encode(pa.table({"person": pa.array(persons, pa.int64())}))
-        whose = people.coded(codes, np.array([person is not None for person in persons]))
+        [(codes, _)] = encode_columns(pa.table({"person": pa.array(persons, pa.int64())}))
+        whose = lattice.number_people(codes, np.array([person is not None for person in persons]))
         found = {
             one.columns: (one.distinct, one.singletons, one.smallest, one.members)
-            for one in lattice.walk(encode(table), people=whose)
+            for one in lattice.walk(encode_columns(table), people=whose)
         }
         assert found == brute_force(rows, persons, columns)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_samples_of_people() -> None:
     """Full samples are exact; others give the combinations of one person, and people, within their errors."""
     draw = np.random.default_rng(4)
@@ -347,7 +347,7 @@ def test_a_set_of_classes_is_not_confused_with_one_that_lacks_the_class_whose_ha
     assert con.execute(checked).fetchall() == [(1,)]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_view_that_is_drawn_anew_loses_no_class(con: duckdb.DuckDBPyConnection) -> None:
     """The classes are counted in one reading and named in another, where they may be gone."""
     con.execute("CREATE TABLE t AS SELECT i AS a, i % 5 AS b FROM range(4000) AS r(i)").fetchall()

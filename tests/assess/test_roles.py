@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from duckanon._measure.assess import vocabulary
 from tests.assess import role_tables
 from tests.sqltest import data_file
 
@@ -91,7 +92,7 @@ def judge(con: duckdb.DuckDBPyConnection, tables: dict[str, tuple[pa.Table, role
     judgement.check()
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_roles_of_generated_tables(con: duckdb.DuckDBPyConnection) -> None:
     """With names in two languages, with and without names."""
     chosen = ("clinic, German", "clinic, none", "survey", "survey, hidden names", "panel, hidden names", "payroll")
@@ -118,7 +119,7 @@ def test_roles_of_surveys(con: duckdb.DuckDBPyConnection) -> None:
     judgement.check()
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_people_and_households_are_whole_in_a_sample(con: duckdb.DuckDBPyConnection) -> None:
     """Visits of people who live in families, shuffled: a sample of rows would break both keys."""
     random = np.random.default_rng(3)
@@ -171,3 +172,16 @@ def test_the_number_of_a_visit_follows_from_nothing(con: duckdb.DuckDBPyConnecti
     reasons = dict(con.execute("SELECT column_name, why FROM anon.assess('visits')").fetchall())
     assert "follows" not in reasons["visit"]
     assert "follows from aq" in reasons["bq"]
+
+
+@pytest.mark.parametrize(
+    ("values", "is_country"),
+    [
+        (["no", "in"], False),  # codes of Norway and India, but two answers are nobody's nationality
+        (["no", "in", "de"], True),
+        (["germany", "france", "other"], True),
+        (["red", "green", "blue"], False),
+    ],
+)
+def test_two_words_are_no_countries(values: list[str], is_country: bool) -> None:
+    assert vocabulary.tells_country(values) is is_country

@@ -16,10 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-from duckanon._core.account.cohort_people import POOL, Rules
-from duckanon._core.account.entries import Entry, hashed
-from duckanon._core.account.groups import ABSENT
-from duckanon._core.account.joint import JointCounts
+from duckanon._core.account.cohorts import POOL, CohortRules
+from duckanon._core.account.entries import Entry, hash_values
+from duckanon._core.account.joint import ABSENT, JointCounts
 from duckanon._core.account.releases import Releases
 from duckanon._core.account.storage import Account
 from duckanon._core.common.arrays import Ints
@@ -30,7 +29,7 @@ from tests.account.population import (
     coarser_classes,
     independently,
     only_the_pool,
-    released,
+    release_classes,
 )
 
 K, L = 10, 2
@@ -45,7 +44,7 @@ def study(how: str = "one column", people: int = 200_000, months: int = 12) -> N
         total = len(population.now)
         kind, _, size = way.partition(", ")
         coarser = only_the_pool(CLASSES) if kind == "pool" else coarser_classes(SHAPE)
-        rules = Rules(K, L, size=int(size or K))
+        rules = CohortRules(K, L, size=int(size or K))
         cohorts = InCohorts(total, population.values, rules, coarser, is_followed=kind == "followed")
         counts = JointCounts.of_nobody(total)
         delays: list[int] = []
@@ -61,7 +60,7 @@ def study(how: str = "one column", people: int = 200_000, months: int = 12) -> N
                 counts = cohorts.counts
             else:
                 made = by_fixed_plan(now, K) if way == "fixed plan" else independently(now, CLASSES, random)
-                of_release = released(made, population.value, population.values)
+                of_release = release_classes(made, population.value, population.values)
                 counts = counts.after(of_release, {"value": population.values})
         here = now != ABSENT
         below = counts.sizes[counts.groups][counts.is_seen] < K
@@ -69,8 +68,9 @@ def study(how: str = "one column", people: int = 200_000, months: int = 12) -> N
         values = np.bincount(own // population.values, minlength=len(counts.sizes))[counts.sizes > 0]
         is_coarser = (made > CLASSES) & ~stale
         print(
-            f"{way:12} joint_k {counts.k:3}  below k {below.mean():6.1%}  joint_l {counts.values_left('value'):2}  "
-            f"values of a group {values.min()}  waiting {(here & (made == ABSENT)).sum() / here.sum():5.2%}  "
+            f"{way:12} joint_k {counts.k:3}  below k {below.mean():6.1%}  joint_l "
+            f"{counts.count_values_left('value'):2}  values of a group {values.min()}  "
+            f"waiting {(here & (made == ABSENT)).sum() / here.sum():5.2%}  "
             f"stale {stale.sum() / here.sum():5.2%}  coarser {is_coarser.sum() / here.sum():5.2%}  "
             f"pooled {(made == POOL).sum() / here.sum():5.2%}  "
             f"delay {np.mean(delays or [0]):.2f}  stale for {stale_for[stale].mean() if stale.any() else 0:.1f}  "
@@ -93,7 +93,7 @@ def size(how: str = "", people: int = 1_000_000, months: int = 24) -> None:
     population = Population(people, 1500, months, shape=shape)
     total = len(population.now)
     names = np.array([f"P{number:09}" for number in range(total)])
-    rules, is_followed = Rules(K, L, size=30), how == "followed"
+    rules, is_followed = CohortRules(K, L, size=30), how == "followed"
     cohorts = InCohorts(total, population.values, rules, coarser_classes(shape), is_followed=is_followed)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "account.sqlite"
@@ -112,19 +112,18 @@ def size(how: str = "", people: int = 1_000_000, months: int = 24) -> None:
                     name="people",
                     sha256=None,
                     naming=b"",
-                    people=hashed(account, "person", names[is_in].tolist(), lambda: None),
+                    people=hash_values(account, "person", names[is_in].tolist(), lambda: None),
                     classes=found,
-                    values={"value": (pairs // population.values, hashed(account, "value", texts, lambda: None))},
+                    values={"value": (pairs // population.values, hash_values(account, "value", texts, lambda: None))},
                     counts={"value": people_of},
                     sets={"value": cohorts.shown_value[is_in]} if is_followed else {},
-                    labels=b"".join(account.keyed("labels", str(number)) for number in numbers),
+                    labels=b"".join(account.hash_value("labels", str(number)) for number in numbers),
                     owners=np.arange(len(is_in)),
                 )
                 hashing = time.process_time()
                 (*_, (_, counts)) = releases.joint([entry])
-                told = (
-                    f"joint_k {counts.k}, joint_l {counts.values_left('value')}, joint_t {counts.distance('value'):.3f}"
-                )
+                left, distance = counts.count_values_left("value"), counts.distance("value")
+                told = f"joint_k {counts.k}, joint_l {left}, joint_t {distance:.3f}"
                 counted = time.process_time()
                 releases.enter([entry], str(month), month)
                 entered = time.process_time()

@@ -19,13 +19,13 @@ from tests.bench.harness import ROOT
 from tests.bench.large import ACS, ROADS, peak, write_source
 from tests.bench.limits import CATEGORIES, NUMBERS
 
-STEPS = {"made": "pipeline", "mixed": "pipeline", "_planned": "generalize_release"}
+STEPS = {"release_parts": "pipeline", "mix_results": "pipeline", "_make_plan": "generalize_release"}
 
 
 def measure_here(road: str, columns: int, source: Path) -> None:
     """Release once in this process and print the bytes of its steps as JSON."""
     from duckanon import large
-    from duckanon._core.common.memory import resident
+    from duckanon._core.common.resources import measure_memory
     from duckanon.large import generalize_release, pipeline
 
     took: dict[str, float] = {}
@@ -35,7 +35,7 @@ def measure_here(road: str, columns: int, source: Path) -> None:
 
         def watched(*given: Any, **named: Any) -> Any:
             Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak begins anew
-            before = resident()
+            before = measure_memory()
             result = step(*given, **named)
             took[name] = peak() * 2**20 - before
             return result
@@ -70,8 +70,11 @@ def main(sizes: list[int], roads: list[str]) -> None:
                         [*command, str(source)], cwd=ROOT, capture_output=True, text=True, check=True
                     )
                     took = json.loads(output.stdout.splitlines()[-1])
-                    a_row = [f"{took[step] / took['rows']:.0f}" if step in took else "" for step in ("made", "mixed")]
-                    planning = f"{took['_planned'] / took['combinations']:.0f}" if "_planned" in took else ""
+                    a_row = [
+                        f"{took[step] / took['rows']:.0f}" if step in took else ""
+                        for step in ("release_parts", "mix_results")
+                    ]
+                    planning = f"{took['_make_plan'] / took['combinations']:.0f}" if "_make_plan" in took else ""
                     cells = [road, f"{rows:,}", columns, took["parts"], *a_row, planning]
                     print(f"| {' | '.join(map(str, cells))} |", flush=True)
 

@@ -57,7 +57,7 @@ def test_a_whole_run_leaves_one_table(tmp_path: Path) -> None:
     assert harness.saved(tmp_path / "none.json") == []
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("population", [300, 500, 3e8])
 def test_the_numbers_by_hand_are_those_of_the_check(population: float) -> None:
     con = duckanon.connect()

@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 
 import duckanon
-from duckanon._bridge import calls, parcels, registry, slots, tasks, waiting
+from duckanon._bridge import calls, parcels, registry, slots, waiting
 from duckanon._core.common.declare import Report
-from duckanon._core.common.imports import imported
-from duckanon._methods.baselines.swap import swap
+from duckanon._core.common.imports import import_function
+from duckanon._methods.baselines.additive_noise import swap
 from tests.profiles import cheap, dear
 
 WHOLE = {
@@ -118,7 +118,7 @@ def described(con: duckdb.DuckDBPyConnection, query: str) -> list[tuple[str, str
     return [(row[0], row[1]) for row in con.execute(f"DESCRIBE {query}").fetchall()]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @given(table=tables(), seed=st.none() | st.just(1))
 def test_any_table_comes_back_unchanged(shared: duckdb.DuckDBPyConnection, table: tuple, seed: int | None) -> None:
     columns, rows = table
@@ -133,7 +133,7 @@ def test_any_table_comes_back_unchanged(shared: duckdb.DuckDBPyConnection, table
     assert shared.execute(f"{back} EXCEPT ALL {there}").fetchall() == []
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("column_type", sorted(TYPES))
 @dear  # for the number of types
 @given(data=st.data())
@@ -154,7 +154,7 @@ def test_more_rows_than_a_vector_and_several_threads(con: duckdb.DuckDBPyConnect
     assert kept.fetchall() == [(500_000, 500_000, 500_000 * 499_999 // 2)]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_seed_means_the_same_order_whatever_the_scan_did(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE big AS SELECT i, i % 97 AS j FROM range(400_000) AS t(i)").fetchall()
     con.execute("CREATE TABLE turned AS FROM big ORDER BY i DESC").fetchall()
@@ -178,13 +178,13 @@ def test_swapping_is_uniform() -> None:
     check_uniform(lambda seed: tuple(zip(*swap(three, seed).to_pydict().values(), strict=True)))
 
 
-@pytest.mark.study
+@pytest.mark.thorough
 def test_swapping_is_uniform_through_the_bridge(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE three AS FROM (VALUES (1, 'a'), (2, 'b'), (3, 'c')) AS t(n, s)").fetchall()
     check_uniform(lambda seed: tuple(con.execute(f"FROM anon.swap('three', ['n', 's'], seed := {seed})").fetchall()))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_calls_on_many_threads_keep_apart(own_con: duckdb.DuckDBPyConnection) -> None:
     own_con.execute("CREATE TABLE big AS SELECT i, -i AS j FROM range(60_000) AS t(i)").fetchall()
     wrong: list[object] = []
@@ -224,11 +224,11 @@ def test_a_function_runs_once_per_call(con: duckdb.DuckDBPyConnection, monkeypat
         return table
 
     monkeypatch.setattr(registry, "identity", noted)
-    imported.cache_clear()
+    import_function.cache_clear()
     con.execute("CREATE TABLE t AS SELECT i, i AS j, i AS k FROM range(5000) AS t(i)").fetchall()
     before = len(registry.PARCELS)
     con.execute("CREATE TABLE o AS FROM anon._identity('t', ['i', 'j', 'k'])").fetchall()
-    imported.cache_clear()
+    import_function.cache_clear()
     assert sizes == [5000]
     assert con.execute("SELECT count(*) FROM o WHERE i = j AND j = k").fetchall() == [(5000,)]
     assert len(registry.PARCELS) == before
@@ -276,7 +276,7 @@ def test_a_connection_that_goes_during_a_call_is_not_waited_for() -> None:
     assert len(rows) == 0
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_calls_of_empty_tables_do_not_pile_up() -> None:
     """Each is of a connection of its own, which never comes back to make its calls go."""
     all_waiting = waiting.Waiting()
@@ -302,7 +302,7 @@ def test_what_a_closed_connection_left_behind_goes_with_it() -> None:
     assert len(registry.PARCELS) == before
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_databases_share_their_functions() -> None:
     """Nothing of a closed database has to be kept: the functions are the same in all of them."""
     before = registry.functions()
@@ -311,7 +311,7 @@ def test_databases_share_their_functions() -> None:
     assert registry.functions() is before
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @cheap
 @given(
     blocks=st.lists(st.lists(st.tuples(st.none() | st.integers(-5, 5), st.none() | TEXT), min_size=1), min_size=1),
@@ -355,7 +355,7 @@ RELEASES = {
 }
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("call", RELEASES.values(), ids=RELEASES)
 def test_no_type_lists_a_value_that_no_released_row_has(con: duckdb.DuckDBPyConnection, call: str) -> None:
     """An ENUM tells of a diagnosis that one person has, even where the release left that person out."""
@@ -395,7 +395,7 @@ def test_an_error_names_the_function_once(con: duckdb.DuckDBPyConnection) -> Non
 
 def test_a_call_for_several_rows_is_refused() -> None:
     """DuckDB hands over several rows where an argument is a column of another table; there is one table to work on."""
-    all_tasks = tasks.Tasks(waiting.Waiting())
+    all_tasks = calls.Tasks(waiting.Waiting())
     called = calls.report_function(Report(name="x", algorithm="unused:unused"), parcels.Parcels(), all_tasks)
     with pytest.raises(ValueError, match=r"^anon\.x: it works on whole tables and cannot be called for every row"):
         called(pa.array([[1, 1, 1]] * 2), pa.array([None, None], pa.list_(pa.int64())), pa.array([None, None]))

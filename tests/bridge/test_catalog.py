@@ -15,8 +15,8 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon._bridge import catalog, macros, prepared
-from duckanon._bridge.prepared import sql_folder
+from duckanon._bridge import catalog, macros
+from duckanon._bridge.registration import sql_folder
 
 ROOT = Path(__file__).parent.parent.parent
 LISTED = "SELECT count(*) > 0 FROM anon.functions()"
@@ -51,13 +51,13 @@ def test_several_threads_register_at_once() -> None:
     assert failures == []
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
+@pytest.mark.usefixtures("unprepared")
 def test_registering_that_failed_can_be_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
     con = duckdb.connect()
-    parsed = catalog._parsed
+    parsed = catalog._parse
     with monkeypatch.context() as patch:
-        patch.setattr(catalog, "_parsed", lambda script: [*parsed(script), "SELECT error('stopped')"])
-        patch.setattr(prepared, "copy_catalog", lambda *_: False)
+        patch.setattr(catalog, "_parse", lambda script: [*parsed(script), "SELECT error('stopped')"])
         with pytest.raises(duckdb.Error, match="stopped"):
             duckanon.register(con)
     duckanon.register(con)
@@ -65,7 +65,7 @@ def test_registering_that_failed_can_be_done_again(monkeypatch: pytest.MonkeyPat
     con.close()
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_default_connection_gets_it() -> None:
     code = "import duckanon, duckdb; duckanon.register(); print(duckdb.sql('FROM anon.functions()').fetchall()[0][0])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -73,7 +73,7 @@ def test_default_connection_gets_it() -> None:
     assert done.stderr == ""
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("code", "absent"),
     [
@@ -121,7 +121,7 @@ FIRST_CALLS = {
 """By the libraries that none of the calls may import: those of the first two rows in one process each."""
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("absent", FIRST_CALLS)
 def test_first_calls_import_what_they_need(absent: str) -> None:
     """The first query of a process waits for imports: scipy.stats takes two seconds, scikit-learn three."""
@@ -318,8 +318,8 @@ def test_the_wheel_carries_the_macros(tmp_path: Path) -> None:
 import sys
 sys.path.insert(0, {str(tmp_path / "site")!r})
 import duckanon
-from duckanon._bridge import prepared, registry
-print(prepared.sql_folder())
+from duckanon._bridge import registration, registry
+print(registration.sql_folder())
 print(duckanon.connect().execute("FROM anon.functions()").fetchall()[0][0])
 from duckanon import report
 print(report.html({{**dict.fromkeys(("duckanon", "duckdb", "python", "started", "finished", "policy")),
@@ -335,7 +335,7 @@ print(shim.SOURCE.with_name(shim.LIBRARY).exists() or shim._compiler() is None)
     assert has_shim == "True"
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("schema", ["anon", "Anon"])
 def test_a_schema_called_anon_is_refused(schema: str) -> None:
     """DuckDB would call anon.swap ambiguous, before and after."""
@@ -379,7 +379,7 @@ FORKED = """
 import os, threading
 import duckdb, duckanon
 from duckanon._bridge import registration, registry
-from duckanon._core.common import threads
+from duckanon._core.common import resources
 
 con = duckanon.connect()
 con.execute("CREATE TABLE t AS SELECT i FROM range(5000) AS t(i)").fetchall()
@@ -388,7 +388,7 @@ held = threading.Event()
 done = threading.Event()
 
 def hold():  # as threads do that register, park rows and compute at the moment of the fork
-    with registration._REGISTERING, registry.WAITING._lock, threads._ONE._lock:
+    with registration._REGISTERING, registry.WAITING._lock, resources._SINGLE_THREAD._lock:
         held.set()
         done.wait()
 
@@ -406,7 +406,7 @@ raise SystemExit(os.waitstatus_to_exitcode(status))
 """
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_a_forked_process_can_open_a_database_of_its_own() -> None:
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORKED], timeout=60, capture_output=True, cwd=ROOT)

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 
 import duckanon
-from duckanon._bridge import parcels, registry, tasks, waiting
+from duckanon._bridge import calls, parcels, registry, waiting
 from duckanon._core.common import progress
 
 PEOPLE = """
@@ -68,7 +68,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return seconds
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("call", TAKES_MINUTES.values(), ids=TAKES_MINUTES)
 def test_an_interrupt_ends_the_query_and_then_the_work(many: duckdb.DuckDBPyConnection, call: str) -> None:
     many.execute("CREATE OR REPLACE TEMP TABLE mine AS SELECT 1 AS one").fetchall()
@@ -113,8 +113,8 @@ def test_work_pauses_while_its_query_is_not_heard_of_and_goes_on(
         paused.set()
         time.sleep(seconds)
 
-    monkeypatch.setattr(tasks, "time", SimpleNamespace(sleep=sleep))
-    task = tasks.Task(query, "anon.x", compute)
+    monkeypatch.setattr(calls, "time", SimpleNamespace(sleep=sleep))
+    task = calls.Task(query, "anon.x", compute)
     assert begun.wait(900)
     assert not paused.is_set()
     clock[0] = 1.1
@@ -127,7 +127,7 @@ def test_work_pauses_while_its_query_is_not_heard_of_and_goes_on(
 
 def test_errors_of_the_work_hold_no_rows() -> None:
     """The frames of a traceback keep their variables: people's rows."""
-    task = tasks.Task(waiting.Query(waiting.Owner(1, 1, 1)), "anon.x", failing)
+    task = calls.Task(waiting.Query(waiting.Owner(1, 1, 1)), "anon.x", failing)
     assert task.wait(900)
     with pytest.raises(ValueError, match="wrong") as raised:
         task.result()
@@ -143,7 +143,7 @@ def failing() -> pa.Array:
     raise ValueError(f"wrong {len(rows_of_people)}")
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "setting", ["SET threads = 1", "PRAGMA disable_optimizer", "SET scheduler_process_partial = true"]
 )
@@ -166,7 +166,7 @@ CORRELATED = {
 }
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("query", CORRELATED.values(), ids=CORRELATED)
 @pytest.mark.parametrize("rows", [1, 100])
 @pytest.mark.parametrize(
@@ -184,13 +184,13 @@ def test_a_function_in_a_correlated_subquery_runs_once_or_is_refused(
     con.execute(PEOPLE.format(rows=300)).fetchall()
     con.execute(f"CREATE TABLE outer_rows AS SELECT i FROM range({rows}) AS r(i)").fetchall()
     begun = []
-    begin = tasks.Tasks.begin
+    begin = calls.Tasks.begin
 
-    def counted(self: tasks.Tasks, *arguments: object) -> pa.Array:
+    def counted(self: calls.Tasks, *arguments: object) -> pa.Array:
         begun.append(1)
         return begin(self, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(tasks.Tasks, "begin", counted)
+    monkeypatch.setattr(calls.Tasks, "begin", counted)
     try:
         con.execute(query.format(call=call)).fetchall()
     except duckdb.Error as error:
@@ -274,7 +274,7 @@ def test_a_query_that_is_heard_of_keeps_what_it_has(clock: list[float]) -> None:
     assert rows.redeem([first]).table().num_rows == 1
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "call", ["anon.generalize('people', ['age', 'zip'], 5)", "anon.boxes('people', ['age', 'income'], 5)"]
 )
@@ -294,8 +294,8 @@ def test_functions_that_take_long_tell_how_far_they_are(
         def close(self) -> None:
             told.append(2)
 
-    monkeypatch.setattr(progress, "_display", Display)
-    monkeypatch.setattr(progress.shown.__wrapped__, "__defaults__", (0.0, 0.0))  # at once, and every time
+    monkeypatch.setattr(progress, "_open_display", Display)
+    monkeypatch.setattr(progress.show.__wrapped__, "__defaults__", (0.0, 0.0))  # at once, and every time
     con.execute(f"FROM {call}").fetchall()
     assert len(told) > 2
     assert told == sorted(told)

@@ -16,10 +16,10 @@ import pytest
 
 import duckanon
 from duckanon._bridge import macros
-from duckanon._bridge.qualified import qualified
+from duckanon._bridge.qualified import qualify
 from tests.sqltest import PythonEngine, check, each_test_file, parse
 
-QUICK = {"apply_partition", "direct_identifiers", "l_diversity", "swap"}
+QUICK = {"l_diversity", "swap"}
 """The `.test` files that are run on every change; all others are for the thorough run."""
 
 OF_GRAMMAR = {"row", "list_value", "struct_pack", "list_filter", "map", "to_days", "to_hours"}
@@ -72,7 +72,7 @@ def builtins() -> set[str]:
     return {call["function_name"] for _, call in parsed_calls() if call["schema"] != "anon"}
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_every_call_says_whose_function_it_is() -> None:
     """DuckDB's parser finds the calls: what the text of a macro hides (lists, structs, choices of columns) as well."""
     unqualified = {
@@ -84,7 +84,7 @@ def test_every_call_says_whose_function_it_is() -> None:
     assert len(builtins()) > 100
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_no_macro_of_duckdb_is_called() -> None:
     """Their bodies look names up along the user's path, whatever ours do."""
     own = duckdb.sql(
@@ -115,7 +115,6 @@ def hostile() -> Iterator[duckdb.DuckDBPyConnection]:
 numbers = itertools.count()
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("path", each_test_file(QUICK))
 def test_macros_of_a_user_do_not_take_the_place_of_builtins(path: Path, hostile: duckdb.DuckDBPyConnection) -> None:
     """The file's own queries name DuckDB's functions as we do."""
@@ -157,10 +156,10 @@ def test_lists_and_structs_are_duckdbs_own(own_con: duckdb.DuckDBPyConnection) -
     ]
     before = [own_con.execute(query).fetchall() for query in queries]
     hostile_macros(own_con, OF_GRAMMAR)
-    assert [own_con.execute(qualified(query)).fetchall() for query in queries] == before
+    assert [own_con.execute(qualify(query)).fetchall() for query in queries] == before
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_setseed_makes_no_release_repeatable(own_con: duckdb.DuckDBPyConnection) -> None:
     own_con.execute("CREATE TABLE people AS SELECT i % 2 AS sex, i AS id FROM range(200) AS t(i)").fetchall()
     for query in (

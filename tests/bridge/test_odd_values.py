@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+import warnings
 
 import duckdb
 import pytest
 
-from duckanon._bridge import column_builders
-from tests.profiles import sample_of_today
+from duckanon._bridge import parcels
 
 TYPES = {
     "JSON": """CAST('{"a": ' || i % 4 || '}' AS JSON)""",
@@ -78,14 +78,8 @@ OTHERS = [
 SENTENCE = re.compile(r"\banon(\.\w+)?: [^\n]+\.")
 
 
-@pytest.mark.rotating
-@pytest.mark.parametrize(
-    "call",
-    [
-        *RELEASES[:3],
-        *(pytest.param(call, marks=pytest.mark.thorough) for call in sample_of_today([*RELEASES[3:], *OTHERS], part=3)),
-    ],
-)
+@pytest.mark.thorough
+@pytest.mark.parametrize("call", [*RELEASES, *OTHERS])
 def test_values_of_any_type(call: str, con: duckdb.DuckDBPyConnection) -> None:
     """Errors of Arrow and of DuckDB's binder are no answer, and UNIONs in a NULL struct ended the program."""
     for name, values in TYPES.items():
@@ -121,11 +115,11 @@ LONG = [
 ]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("call", LONG)
 def test_too_much_text_is_refused(call: str, con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the limit lowered from 2 GB to 2 MB."""
-    monkeypatch.setattr(column_builders, "MOST_BYTES", 2_000_000)
+    monkeypatch.setattr(parcels, "MOST_BYTES", 2_000_000)
     con.execute("CREATE TABLE people AS SELECT repeat('x', 900) AS x, i AS n FROM range(2_000) AS t(i)").fetchall()
     con.execute(f"FROM {call}").fetchall()
     con.execute("INSERT INTO people FROM people").fetchall()
@@ -172,3 +166,23 @@ def test_names_that_no_table_can_have(call: str, name: str, con: duckdb.DuckDBPy
     con.execute("CREATE TABLE _duckanon_call AS FROM people").fetchall()
     with pytest.raises(duckdb.Error, match=r"anon\.\w+: (tbl|plan|original|released|hierarchy|releases) must be"):
         con.execute("FROM " + call.format(name)).fetchall()
+
+
+def test_a_type_that_does_not_travel_is_refused_in_the_name_of_the_function(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(f"CREATE TABLE people AS SELECT {TYPES['UNION']} AS x, i % 12 AS n FROM range(48) AS t(i)").fetchall()
+    calls = {"swap": "['x', 'n']", "utility": "'people', ['x', 'n']", "boxes": "['n'], 3, keep := ['x']"}
+    calls |= {"dp_table": "['x'], 1, delta := 1e-6, unaccounted := true", "release_linked": "'n', ['x'], 3"}
+    for name, rest in calls.items():
+        table = "['people']" if name == "release_linked" else "'people'"
+        refusal = _refusal(con, f"anon.{name}({table}, {rest})")
+        assert str(refusal).startswith(f"anon.{name}: a column of type UNION or VARIANT cannot be worked on"), refusal
+
+
+def test_infinities_on_the_way_are_told_to_nobody(con: duckdb.DuckDBPyConnection) -> None:
+    """numpy would warn of them on the terminal."""
+    rows = "SELECT 1e308 * (i % 9 - 4) AS x, 1e307 * (i % 11) AS y, pow(10.0, i % 300) AS z FROM range(99) AS t(i)"
+    con.execute(f"CREATE TABLE people AS {rows}").fetchall()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        con.execute("FROM anon.assess('people')").fetchall()
+    assert [str(one.message) for one in caught] == []

@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 import duckanon
-from duckanon._bridge import prepared
+from duckanon._bridge import registration
 
 COMMENTED = """
     SELECT function_name, function_type, parameters::VARCHAR, comment FROM duckdb_functions()
@@ -18,12 +18,10 @@ COMMENTED = """
 
 
 @pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Name a file that is not there yet, in a folder with a quote in its name."""
-    path = tmp_path / "it's" / "catalog.duckdb-1.new"
-    monkeypatch.setattr(prepared, "_path", lambda _: path)
+def file(caches: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Name the file, which is not there yet."""
     monkeypatch.setattr(sys, "dont_write_bytecode", False)  # whatever the environment says
-    return path
+    return registration._path(duckdb.__version__)
 
 
 def catalog_of(con: duckdb.DuckDBPyConnection) -> list[tuple]:
@@ -38,35 +36,39 @@ def catalog_of(con: duckdb.DuckDBPyConnection) -> list[tuple]:
     return found
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_it_is_written_once_and_copied_with_comments(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file.parent.mkdir()
-    (file.parent / "catalog.duckdb-1.old").touch()
-    (file.parent / "catalog.duckdb-2.new").touch()
+    file.parent.mkdir(parents=True)
+    of_others = file.with_name("catalog.duckdb-0.1.new")
+    of_others.touch()
+    file.with_suffix(".old").touch()
     first = catalog_of(duckanon.connect())
-    assert sorted(path.name for path in file.parent.iterdir()) == ["catalog.duckdb-1.new", "catalog.duckdb-2.new"]
-    monkeypatch.setattr(prepared, "_write", None)
+    assert set(file.parent.glob("catalog.*")) == {file, of_others}
+    written = file.stat()
     assert catalog_of(duckanon.connect()) == first
-    monkeypatch.setattr(prepared, "copy_catalog", lambda *_: False)
+    assert file.stat() == written
+    file.unlink()
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
     assert catalog_of(duckanon.connect()) == first
+    assert not file.exists()
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_file_that_cannot_be_read_is_removed(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    file.parent.mkdir()
+    file.parent.mkdir(parents=True)
     file.write_text("no database")
     assert catalog_of(duckanon.connect())
     assert not file.exists()
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_no_file_where_python_writes_none(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "dont_write_bytecode", True)
     assert catalog_of(duckanon.connect())
-    assert not file.parent.exists()
+    assert not list(file.parent.glob("catalog.*"))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_no_file_where_duckdb_may_open_none(file: Path) -> None:
     duckanon.connect().close()
     assert catalog_of(duckanon.register(duckdb.connect(config={"enable_external_access": False})))

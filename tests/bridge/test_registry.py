@@ -11,7 +11,7 @@ import pytest
 
 from duckanon._bridge import macros, registry
 from duckanon._core.common.declare import ColumnReport, Declaration, Group, Release, Report, Scalar
-from duckanon._core.common.imports import imported
+from duckanon._core.common.imports import import_function
 
 NAMES = [declared.name for declared in registry.DECLARATIONS if declared.algorithm]
 
@@ -62,7 +62,7 @@ def test_the_algorithm_takes_what_its_macro_passes(name: str) -> None:
     declared = by_name(name)
     if not declared.algorithm:
         return  # a query of other functions
-    parameters = inspect.signature(imported(declared.algorithm)).parameters
+    parameters = inspect.signature(import_function(declared.algorithm)).parameters
     tables = getattr(declared, "tables", ("column",) if isinstance(declared, ColumnReport) else ())
     is_in_list = getattr(declared, "hands_over", False)  # all tables in a list, from which they are taken
     assert {*(["tables"] if is_in_list else tables)} <= parameters.keys()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import re
 
 import duckdb
@@ -131,24 +130,13 @@ SENTENCE = re.compile(r"anon(\.\w+)?: [^\n]+[.?]")
 OF_NUMPY = re.compile(r"broadcast|shape|array|nan\b|axis|index|division|convert|Arrow|reduction|argument|object|dtype")
 """Words of libraries, which a sentence of ours does without."""
 
-QUICK = 3
-"""Calls of each kind in the quick run: others every day."""
-
 
 def every_call() -> list[str]:
     return [*OF_COLUMNS, *OF_TABLES, *OF_BOXES]
 
 
-def calls() -> list:
-    """All calls in the thorough run; in the quick one a few, which change with the date."""
-    day = datetime.date.today().toordinal()
-    every = every_call()
-    quick = {every[(day * QUICK + place) % len(every)] for place in range(QUICK)}
-    return [call if call in quick else pytest.param(call, marks=pytest.mark.thorough) for call in every]
-
-
-@pytest.mark.rotating
-@pytest.mark.parametrize("call", calls())
+@pytest.mark.thorough
+@pytest.mark.parametrize("call", every_call())
 def test_small_tables_and_empty_columns(call: str, shared: duckdb.DuckDBPyConnection) -> None:
     make(shared, call)
     wrong = []

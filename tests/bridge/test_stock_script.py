@@ -52,7 +52,7 @@ def test_only_what_works_is_listed(stock: duckdb.DuckDBPyConnection) -> None:
     assert names.isdisjoint(f"anon.{file.name}" for file in NEEDING_PYTHON)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_registering_later_makes_them_work() -> None:
     con = duckdb.connect()
     con.execute(macros.script()).fetchall()

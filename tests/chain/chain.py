@@ -48,6 +48,8 @@ _ONLY_BY_RELEASE = re.compile("no cluster_size passes|would be hidden")
 """Refusals that nothing but the release itself can tell."""
 
 _MOST_COLUMNS = 3
+_PATIENCE = 1200
+"""Seconds until the workbench has read a table: one of 300 columns took more than sixty on a busy machine."""
 _K = 3
 
 _COPIES = 4
@@ -347,7 +349,7 @@ class Chain:
         (self.folder / "panel.toml").write_text(text, encoding="utf-8")
         site = Site(PolicyText(self.folder / "panel.toml"), "/token")
         try:
-            site.opening.wait(60)
+            site.opening.wait(_PATIENCE)
             if site.opening.error:
                 self.look_at_refusal(outcome, "workbench", 2, site.opening.error, text)
                 return outcome

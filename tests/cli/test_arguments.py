@@ -73,7 +73,7 @@ def test_a_database_alone_opens_the_shell(
     assert output(capsys, "--read-only", "--db", str(clinic / "clinic.duckdb"), "--format", "csv")[1] == "n\n3\n"
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "given",
     [
@@ -110,7 +110,7 @@ def test_what_does_not_go_together(capsys: pytest.CaptureFixture[str], given: li
 
 @pytest.mark.parametrize("path", [":memory:", "", "md:clinic", "s3://bucket/clinic.duckdb"])
 def test_what_is_no_local_file_is_left_to_duckdb(path: str) -> None:
-    assert arguments.database(arguments.parsed(["-c", "SELECT 1", "--db", path])) == (path or ":memory:")
+    assert arguments.database(arguments.parse(["-c", "SELECT 1", "--db", path])) == (path or ":memory:")
 
 
 @pytest.mark.usefixtures("clinic")

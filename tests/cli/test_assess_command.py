@@ -40,7 +40,7 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.usefixtures("registered")
 @pytest.mark.parametrize("arguments", [["it's.csv"], ["visits.parquet"], ["clinic.duckdb", "--table", "Visits"]])
 def test_a_table_is_assessed(arguments: list[str], files: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ import duckanon
 from duckanon._bridge import macros
 from duckanon.cli import main as cli
 from duckanon.cli import shell, statements
-from duckanon.cli.history import History
+from duckanon.cli.shell import History
 
 
 def command(*arguments: str, stdin: str | None = None) -> subprocess.CompletedProcess[str]:
@@ -115,13 +115,13 @@ def test_run_with_its_statements(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert out == "\n-- one\nSELECT 1 AS a;\na\n1\n\nSELECT 2 AS b;\nb\n2\n"
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_run_from_standard_input() -> None:
     done = command("run", "-", "--format", "csv", stdin="SELECT 1 AS a;")
     assert (done.returncode, done.stdout, done.stderr) == (0, "a\n1\n", "")
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_functions_is_the_same_as_the_macro(capsys: pytest.CaptureFixture[str], con: duckdb.DuckDBPyConnection) -> None:
     _, out, _ = output(capsys, "functions", "--format", "json")
     listed = [tuple(row.values()) for row in json.loads(out)]
@@ -131,7 +131,7 @@ def test_functions_is_the_same_as_the_macro(capsys: pytest.CaptureFixture[str], 
     assert out.count("\n") == 2 * len(listed)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_sql_prints_a_script_that_needs_no_python(capsys: pytest.CaptureFixture[str]) -> None:
     code, script, _ = output(capsys, "sql")
     assert code == 0
@@ -218,7 +218,7 @@ def test_help_everywhere(capsys: pytest.CaptureFixture[str], arguments: list[str
     assert out.startswith("usage: duckanon")
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_reader_that_goes_away_is_no_error() -> None:
     done = subprocess.run(
         f"{sys.executable} -m duckanon.cli -c 'FROM range(200000)' --format csv | head -1",
@@ -319,7 +319,7 @@ def test_shell_commands(con: duckdb.DuckDBPyConnection) -> None:
     assert written.endswith("b\n2\nError: .nope is not a command of this shell; .help lists them.\n")
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_completion(con: duckdb.DuckDBPyConnection) -> None:
     """Names that no other test has: tables of the whole process are completed."""
     con.execute('CREATE TABLE sleepers AS SELECT 1 AS snoring_since, 2 AS "Loud ZIP"').fetchall()
@@ -335,7 +335,7 @@ def test_completion(con: duckdb.DuckDBPyConnection) -> None:
     assert complete("zzz") == []
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_the_shell_on_a_terminal(tmp_path: Path) -> None:
     """A real terminal: completion by TAB, whole statements in the history of the home folder, Ctrl-D to leave."""
     main, side = pty.openpty()

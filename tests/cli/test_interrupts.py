@@ -52,7 +52,7 @@ def read_until(process: subprocess.Popen[str], sign: str) -> None:
         assert line, process.communicate()
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="signals of POSIX, and what Linux tells of processes")
 @pytest.mark.parametrize("how", ["run", pytest.param("-c", marks=pytest.mark.thorough)])
 def test_ctrl_c_ends_a_script_at_once(how: str, tmp_path: Path) -> None:

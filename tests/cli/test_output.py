@@ -86,7 +86,7 @@ def test_json_is_json_and_loses_nothing(
         for value, name in zip(("$texts", "$numbers::DOUBLE[]", "$first"), names, strict=True)
     )
     relation = shared.sql(f"SELECT {written}", params={"texts": texts, "numbers": numbers, "first": texts[0]})
-    text = output.printed(relation, Style("json"))
+    text = output.format_result(relation, Style("json"))
     assert not CONTROL.search(text)
     (record,) = strict(text)
     seen_texts, seen_numbers, first = record.values()
@@ -100,17 +100,17 @@ def test_control_characters_are_shown_and_not_obeyed(con: duckdb.DuckDBPyConnect
     relation = con.sql("SELECT $text AS value, [$text] AS list", params={"text": ATTACK})
     relation = relation.project(f'*, 1 AS "name{ATTACK}"')
     screen = Terminal()
-    output.writer(screen)(output.printed(relation, Style(output_format)))
+    output.writer(screen)(output.format_result(relation, Style(output_format)))
     assert "red" in screen.getvalue()
     assert not CONTROL.search(screen.getvalue())
     if output_format != "csv":  # the others need no terminal to be safe: somebody pages through them later
-        assert not CONTROL.search(output.printed(relation, Style(output_format)))
+        assert not CONTROL.search(output.format_result(relation, Style(output_format)))
 
 
 def test_a_file_of_csv_holds_the_values_as_they_are(con: duckdb.DuckDBPyConnection) -> None:
     relation = con.sql("SELECT $text AS value", params={"text": f"{ATTACK}\n=1"})
     file = io.StringIO(newline="")
-    output.writer(file)(output.printed(relation, Style("csv")))
+    output.writer(file)(output.format_result(relation, Style("csv")))
     file.seek(0)
     assert list(csv.reader(file)) == [["value"], [f"{ATTACK}\n=1"]]
 
@@ -135,7 +135,7 @@ def test_errors_do_not_command_the_terminal(con: duckdb.DuckDBPyConnection) -> N
 )
 def test_markdown_shows_a_cell_as_it_is(con: duckdb.DuckDBPyConnection, text: str, shown: str) -> None:
     relation = con.sql("SELECT $text AS value", params={"text": text})
-    assert output.printed(relation, Style("markdown")) == f"| value |\n| --- |\n| {shown} |\n"
+    assert output.format_result(relation, Style("markdown")) == f"| value |\n| --- |\n| {shown} |\n"
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_markdown_shows_a_cell_as_it_is(con: duckdb.DuckDBPyConnection, text: st
 )
 def test_csv_without_formulas(con: duckdb.DuckDBPyConnection, text: str, written: str) -> None:
     relation = con.sql('SELECT $text AS value, -1 AS number, -0.5 AS "=name"', params={"text": text})
-    rows = list(csv.reader(io.StringIO(output.printed(relation, Style("csv", formulas=False)), newline="")))
+    rows = list(csv.reader(io.StringIO(output.format_result(relation, Style("csv", formulas=False)), newline="")))
     assert rows == [["value", "number", "'=name"], [written, "-1", "-0.5"]]
 
 
@@ -169,7 +169,7 @@ def test_csv_without_formulas(con: duckdb.DuckDBPyConnection, text: str, written
 def test_no_spreadsheet_finds_a_formula(shared: duckdb.DuckDBPyConnection, text: str) -> None:
     """Whatever it splits at, and whether or not it heeds quotes: no cell begins with a sign of formulas."""
     relation = shared.sql("SELECT 1 AS number, $text AS value", params={"text": text})
-    printed_text = output.printed(relation, Style("csv", formulas=False))
+    printed_text = output.format_result(relation, Style("csv", formulas=False))
     for separators in (r"[;\n\r]", r"[\t\n\r]"):
         for cell in re.split(separators, printed_text):
             assert not cell.lstrip(' "\t').startswith(SIGNS), (text, cell)

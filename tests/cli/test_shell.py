@@ -13,9 +13,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from duckanon.cli import history, shell, statements
-from duckanon.cli.history import History
+from duckanon.cli import shell, statements
 from duckanon.cli.output import Style
+from duckanon.cli.shell import History
 from tests.cli.test_cli import talk
 from tests.cli.test_output import Terminal
 
@@ -220,7 +220,7 @@ def test_the_history_file_gives_back_what_it_was_given(tmp_path: Path) -> None:
 
 
 def test_a_long_history_is_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "LONGEST", 3)
+    monkeypatch.setattr(shell, "LONGEST", 3)
     file = tmp_path / "history"
     for number in range(5):
         History(file).add(f"SELECT\n{number};")
@@ -234,9 +234,9 @@ def test_no_home_no_history(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 
     monkeypatch.setattr("pwd.getpwuid", nobody)
     monkeypatch.delenv("HOME")
-    assert history.history_file() is None
+    assert shell.history_file() is None
     monkeypatch.setenv("HOME", "")
-    assert history.history_file() is None
+    assert shell.history_file() is None
     nothing = History(None)
     nothing.add("SELECT 1;")
     assert nothing.entries() == []
@@ -254,7 +254,7 @@ def test_a_home_that_cannot_be_used_is_said_once(home: str, capsys: pytest.Captu
     assert len(err.splitlines()) == 1
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_shell_for_nobody_with_a_script_on_its_input() -> None:
     """The whole way in a process: an unknown user without HOME, no banner and no prompts, an exit code."""
     code = (

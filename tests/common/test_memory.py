@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from duckanon._core.common import memory
+from duckanon._core.common import resources
 
 # arrays of a thread lie in a heap of its own, which stays as long as it ever was: the last one is kept
 WORK = """
@@ -25,14 +25,14 @@ def work():
 thread = threading.Thread(target=work)
 thread.start()
 thread.join()
-before = memory.resident()
-memory.give_back()
-print(before - memory.resident())
+before = resources.resident()
+resources.give_back()
+print(before - resources.resident())
 """
 
 
-@pytest.mark.rotating
-@pytest.mark.skipif(memory._trim() is None, reason="the C library cannot give memory back")
+@pytest.mark.thorough
+@pytest.mark.skipif(resources._find_trim() is None, reason="the C library cannot give memory back")
 def test_what_threads_have_freed_is_given_back() -> None:
     """In a process of its own, whose heaps hold nothing else."""
     done = subprocess.run([sys.executable, "-c", WORK], capture_output=True, text=True, check=True)
@@ -40,8 +40,8 @@ def test_what_threads_have_freed_is_given_back() -> None:
 
 
 def test_other_c_libraries_have_no_such_function(monkeypatch: pytest.MonkeyPatch) -> None:
-    memory._trim.cache_clear()
+    resources._find_trim.cache_clear()
     monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
-    memory.give_back()
-    assert memory._trim() is None
-    memory._trim.cache_clear()
+    resources.free_memory()
+    assert resources._find_trim() is None
+    resources._find_trim.cache_clear()

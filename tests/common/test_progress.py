@@ -21,7 +21,7 @@ class Terminal(io.StringIO):
 def test_progress_is_written_where_someone_watches(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
-    with progress.shown("anon.boxes", after=0, every=0) as tell:
+    with progress.show("anon.boxes", after=0, every=0) as tell:
         tell(0.25)
         assert screen.getvalue() == "\ranon.boxes:  25%"
     assert screen.getvalue().endswith("\033[K")  # the line is wiped
@@ -30,7 +30,7 @@ def test_progress_is_written_where_someone_watches(monkeypatch: pytest.MonkeyPat
 def test_quick_work_is_not_worth_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = Terminal()
     monkeypatch.setattr("sys.stderr", screen)
-    with progress.shown("anon.boxes") as tell:
+    with progress.show("anon.boxes") as tell:
         tell(0.5)
     assert screen.getvalue() == ""
 
@@ -38,7 +38,7 @@ def test_quick_work_is_not_worth_a_line(monkeypatch: pytest.MonkeyPatch) -> None
 def test_no_progress_in_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
     log = io.StringIO()
     monkeypatch.setattr("sys.stderr", log)
-    with progress.shown("anon.boxes", after=0, every=0) as tell:
+    with progress.show("anon.boxes", after=0, every=0) as tell:
         tell(0.5)
     assert log.getvalue() == ""
 
@@ -46,12 +46,12 @@ def test_no_progress_in_a_log(monkeypatch: pytest.MonkeyPatch) -> None:
 class Bar:
     """What tqdm does, as far as it is used."""
 
-    made: ClassVar[list[Bar]] = []
+    output: ClassVar[list[Bar]] = []
 
     def __init__(self, total: int, desc: str, leave: bool, bar_format: str) -> None:
         self.n, self.total, self.desc, self.leave, self.is_open = 0.0, total, desc, leave, True
         assert bar_format.format(desc=desc, percentage=7.0, bar="##", elapsed="00:01") == "anon.boxes:   7%|##| 00:01"
-        Bar.made.append(self)
+        Bar.output.append(self)
 
     def update(self, by: float) -> None:
         assert by >= 0
@@ -69,12 +69,12 @@ def notebook(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_notebook_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     notebook(monkeypatch)
     monkeypatch.setitem(sys.modules, "tqdm.auto", SimpleNamespace(tqdm=Bar))
-    Bar.made.clear()
-    with progress.shown("anon.boxes", after=0, every=0) as tell:
+    Bar.output.clear()
+    with progress.show("anon.boxes", after=0, every=0) as tell:
         tell(0.25)
         tell(0.2)  # never back
         tell(0.75)
-        (bar,) = Bar.made
+        (bar,) = Bar.output
         assert (bar.n, bar.total, bar.desc, bar.is_open, bar.leave) == (75, 100, "anon.boxes", True, False)
     assert not bar.is_open
 
@@ -84,29 +84,29 @@ def test_a_notebook_without_tqdm_shows_nothing(
 ) -> None:
     notebook(monkeypatch)
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
-    with progress.shown("anon.boxes", after=0, every=0) as tell:
+    with progress.show("anon.boxes", after=0, every=0) as tell:
         tell(0.25)
     assert capsys.readouterr() == ("", "")
 
 
 def test_a_part_of_the_work_is_told_as_such() -> None:
-    told: list[float] = []
-    with progress.watched_by(None, told.append):
-        progress.at(0.0)
-        with progress.part(0.5, 1.0), progress.part(0.0, 0.5):
-            progress.at(0.5)
-        progress.at(1.0)
-    progress.at(0.3)  # nobody watches any more
-    assert told == [0.0, 0.625, 1.0]
+    shares: list[float] = []
+    with progress.watch(None, shares.append):
+        progress.advance(0.0)
+        with progress.step(0.5, 1.0), progress.step(0.0, 0.5):
+            progress.advance(0.5)
+        progress.advance(1.0)
+    progress.advance(0.3)  # nobody watches any more
+    assert shares == [0.0, 0.625, 1.0]
 
 
 def test_work_stops_where_it_is_asked_to_on_all_its_threads() -> None:
     def ask() -> None:
         raise progress.StoppedError
 
-    with progress.watched_by(ask):
-        shared = progress.shared(lambda: 1)
-        for looks in (progress.check, lambda: progress.at(0.5), lambda: progress.silent(0.5), shared):
+    with progress.watch(ask):
+        shared = progress.share_watch(lambda: 1)
+        for looks in (progress.check, lambda: progress.advance(0.5), lambda: progress.tell_nobody(0.5), shared):
             with pytest.raises(progress.StoppedError):
                 looks()
     with ThreadPoolExecutor(1) as pool, pytest.raises(progress.StoppedError):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from duckanon._core.common.declare import report, report_rows
+from duckanon._core.common.declare import report_columns, report_rows
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.float64())])
 
 
 def test_columns_come_in_the_order_of_the_schema() -> None:
-    table = report({"b": [1.5, float("nan")], "a": [1, 2]}, SCHEMA)
+    table = report_columns({"b": [1.5, float("nan")], "a": [1, 2]}, SCHEMA)
     assert table.to_pylist() == [{"a": 1, "b": 1.5}, {"a": 2, "b": None}]
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from duckanon._core.common.diversity import DiversityRule
 from duckanon._core.common.people import NOBODY
-from duckanon._methods.generalize.recoding.sensitive import Sensitive
+from duckanon._methods.generalize.recoding.classes import SensitiveEntries
 from tests.profiles import cheap, dear
 
 Connection = duckdb.DuckDBPyConnection
@@ -72,8 +72,8 @@ def test_histograms_and_entries_are_judged_alike(histograms, rule):
     counts = np.array(histograms)
     own, value = np.nonzero(counts)
     expected = [is_diverse([count for count in of_class if count], rule) for of_class in histograms]
-    assert rule.diverse_histograms(counts).tolist() == expected
-    assert rule.diverse_entries(own, counts[own, value].astype(float), len(counts)).tolist() == expected
+    assert rule.judge_histograms(counts).tolist() == expected
+    assert rule.judge_entries(own, counts[own, value].astype(float), len(counts)).tolist() == expected
     every = Counter(dict(enumerate(counts.sum(axis=0).tolist())))
     occurs = counts.sum(axis=0) > 0
     if occurs.any():
@@ -94,7 +94,7 @@ def test_classes_that_keep_it_are_those_that_counting_finds(data, rule):
         np.array(data.draw(st.lists(st.integers(0, 2), min_size=6, max_size=6))),
     )
     person = draw(9) - 1 if data.draw(st.booleans()) else None  # -1: nobody
-    sensitive = Sensitive.of_entries(rule, value, np.ones(size, np.int64), person).merged(combination, 6)
+    sensitive = SensitiveEntries.of_entries(rule, value, np.ones(size, np.int64), person).merge(combination, 6)
     is_asked = np.array(data.draw(st.lists(st.booleans(), min_size=3, max_size=3)))
     rows = [
         (int(class_of[combination[row]]), int(value[row]), None if person is None else int(person[row]))
@@ -113,7 +113,7 @@ def test_classes_that_keep_it_are_those_that_counting_finds(data, rule):
             kept and farness(counts[own], left, rule.is_ordered) > rule.t + 1e-9 for own, kept in enumerate(expected)
         ):
             expected = [False] * 3
-    assert sensitive.kept(class_of, is_asked).tolist() == expected
+    assert sensitive.is_kept(class_of, is_asked).tolist() == expected
 
 
 @pytest.mark.thorough
@@ -138,8 +138,8 @@ def test_what_is_released_is_spread(con, seed, rule, has_person):
         f"FROM anon.generalize('people', ['age', 'area'], 3, {asked}{person}, keep := ['illness', 'who', 'row'], "
         "narrowing := ['illness', 'who', 'row'], max_suppressed_fraction := 0.2)"
     )
-    whose = [int(who) if has_person else None for who in columns["who"]]
-    every = value_totals([("all", value, who) for value, who in zip(illness.tolist(), whose, strict=True)])
+    persons = [int(who) if has_person else None for who in columns["who"]]
+    every = value_totals([("all", value, who) for value, who in zip(illness.tolist(), persons, strict=True)])
     if not is_diverse([*every.values()], rule):
         with pytest.raises(duckdb.Error, match="asks for more than the sensitive values of the whole table have"):
             con.execute(query).fetchall()
@@ -172,7 +172,7 @@ def test_who_is_in_every_class_counts_once_in_the_table(con):
     assert max(farness(own, every, True) for own in counts.values()) <= 0.2
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_who_is_known_to_be_in_a_class_is_not_known_to_be_ill(con):
     """Everybody in one area has the same illness: k people do not hide it, two illnesses do."""
     con.execute(
@@ -185,7 +185,7 @@ def test_who_is_known_to_be_in_a_class_is_not_known_to_be_ill(con):
     assert con.execute(fewest.format(call.format(", sensitive := 'illness', l := 2"))).fetchall()[0][0] >= 2
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_plan_leaves_out_as_many_rows_as_generalize_does(con):
     con.execute(
         "CREATE TABLE patients AS SELECT hash(i) % 60 AS age, hash(i, 1) % 9 AS illness FROM range(500) AS r(i)"
@@ -198,7 +198,7 @@ def test_a_plan_leaves_out_as_many_rows_as_generalize_does(con):
     assert suppressed[0] + released[0] == 500
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize(("kind", "least"), [("distinct", 8), ("entropy", 7.5), ("recursive", 8)])
 def test_more_than_the_table_has_is_refused(con, kind, least):
     con.execute("CREATE TABLE patients AS SELECT i % 60 AS age, i % 7 AS illness FROM range(500) AS r(i)")

@@ -57,7 +57,7 @@ def median_costs(values: list[float], bucket_of: list[Any]) -> tuple[int, float]
     return cost, error / largest if largest else 0.0
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(numbers=NUMBERS, cuts=CUTS, drop=st.integers(0, 3), whole=st.booleans())
 def test_ranges(
@@ -114,7 +114,7 @@ def test_ranges(
             assert math.isclose(got["x"]["error_ratio"], error, abs_tol=1e-9)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(groups=st.lists(st.lists(st.integers(-50, 50), min_size=1, max_size=6), min_size=1, max_size=5))
 def test_medians(shared: duckdb.DuckDBPyConnection, groups: list[list[int]]) -> None:
@@ -135,7 +135,7 @@ def test_medians(shared: duckdb.DuckDBPyConnection, groups: list[list[int]]) -> 
     assert got["ncp"] == 0
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(
     words=st.lists(st.sampled_from(WORDS), min_size=1, max_size=20),
@@ -147,7 +147,7 @@ def test_categories(shared: duckdb.DuckDBPyConnection, words: list[str | None], 
     labels = [label for label in labels if label in usable or label == "other"][: len(words)]
     fill(shared, "original", {"x": pa.array(words, pa.string())})
     fill(shared, "released", {"x": pa.array(labels, pa.string())})
-    told = set().union(*(LABELS[label] for label in labels if label not in ("*", "other")))
+    named = set().union(*(LABELS[label] for label in labels if label not in ("*", "other")))
 
     def penalty(label: str | None) -> float:
         if len(present) <= 1:
@@ -156,14 +156,14 @@ def test_categories(shared: duckdb.DuckDBPyConnection, words: list[str | None], 
             return 0.0 if None in present else 1.0
         if label == "*":
             return 1.0
-        meant = present - told if label == "other" else LABELS[label] & present
+        meant = present - named if label == "other" else LABELS[label] & present
         return max(len(meant) - 1, 0) / (len(present) - 1)
 
     ncp = (sum(map(penalty, labels)) + len(words) - len(labels)) / len(words)
     assert math.isclose(loss(shared, ["x"])["x"]["ncp"], ncp, abs_tol=1e-12)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_arx_on_adult(adult: duckdb.DuckDBPyConnection) -> None:
     """Full-domain levels on Adult's complete rows, k = 10: ARX removes 1,484 rows and loses 0.344."""
     levels = {

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from duckanon._core.common import labels
-from duckanon._core.common.values import numbers
-from duckanon._methods.generalize import budgets
-from duckanon._methods.generalize.partition.cuts import cuts as cuts_of_pairs
+from duckanon._core.common.values import take_numbers
+from duckanon._methods.generalize import plans
+from duckanon._methods.generalize.partition.column_partitions import find_cuts as cuts_of_pairs
 from tests.profiles import cheap
 from tests.sqltest import data_file
 
@@ -68,16 +68,16 @@ def test_allocations_keep_to_the_budget_and_waste_nothing(
         weights[0] = 1
     kept = value(con, "SELECT anon.allocate(?, ?, ?)", budget, counts, weights)
     assert math.prod(kept) <= budget
-    assert all(1 <= one <= most for one, most in zip(kept, counts, strict=True))
+    assert all(1 <= item <= most for item, most in zip(kept, counts, strict=True))
     for place, most in enumerate(counts):
         one_more = math.prod(kept) // kept[place] * (kept[place] + 1)
         assert kept[place] == most or one_more > budget
-    assert kept == budgets.allocate(budget, counts, weights)
+    assert kept == plans.allocate(budget, counts, weights)
 
 
 def test_allocations_before_rounding_are_optimal() -> None:
     """Large budgets hardly round: no other product within the budget has a smaller sum of w / d."""
-    kept = budgets.allocate(1e9, [10**6] * 3, [1.0, 2.0, 4.0])
+    kept = plans.allocate(1e9, [10**6] * 3, [1.0, 2.0, 4.0])
     assert [kept[1] / kept[0], kept[2] / kept[0]] == pytest.approx([2, 4], rel=0.01)
     ours = sum(w / d for w, d in zip((1, 2, 4), kept, strict=True))
     generator = np.random.default_rng(0)
@@ -127,14 +127,14 @@ def test_partitions_cost_the_least(con: Connection, values: list[int], k: int, c
     call = f"anon.quantile_partition('s', 'x', k := {k})"
     if cost != "ranks":
         call = f"anon.optimal_partition('s', 'x', {k}, cost := '{cost}')"
-    found = rows(con, f'SELECT lower, upper, "rows", cost FROM {call}')
-    costs = [one[3] for one in found]
+    result = rows(con, f'SELECT lower, upper, "rows", cost FROM {call}')
+    costs = [item[3] for item in result]
     assert (max(costs) if cost == "center" else sum(costs)) == pytest.approx(brute_force(values, k, cost), abs=1e-9)
-    assert min(one[2] for one in found) >= k
-    assert sum(one[2] for one in found) == len(values)
-    edges = [one[0] for one in found]
-    assert [one[2] for one in found] == list(
-        np.bincount(np.searchsorted(edges[1:], values, side="right"), minlength=len(found))
+    assert min(item[2] for item in result) >= k
+    assert sum(item[2] for item in result) == len(values)
+    edges = [item[0] for item in result]
+    assert [item[2] for item in result] == list(
+        np.bincount(np.searchsorted(edges[1:], values, side="right"), minlength=len(result))
     )
 
 
@@ -221,7 +221,7 @@ def test_a_cut_is_no_value_unless_it_is_shared(pair: list[float], is_whole: bool
 NUMBER = st.one_of(st.floats(-1e9, 1e9), st.integers(-300, 300).map(float), st.floats(0, 1e-6), st.floats(1e14, 1e18))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @cheap
 @given(st.lists(st.tuples(NUMBER, NUMBER, st.booleans()), min_size=1, max_size=20), st.booleans())
 def test_many_cuts_are_those_of_each_pair(pairs: list[tuple[float, float, bool]], is_whole: bool) -> None:
@@ -328,7 +328,7 @@ def test_plans_survive_a_file(con: Connection, tmp_path: Any) -> None:
 # ---- generalized tables ----
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.usefixtures("short_search")
 def test_names_that_need_quotes(con: Connection) -> None:
     con.execute("""
@@ -341,7 +341,7 @@ def test_names_that_need_quotes(con: Connection) -> None:
     assert min(Counter(row[:3] for row in released.fetchall()).values()) >= 10
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.usefixtures("short_search")
 def test_the_calendar_and_the_prefixes_are_those_of_the_functions(con: Connection) -> None:
     """Labels inside the fitted range are what anon.generalize_date and anon.generalize_prefix write."""
@@ -405,7 +405,15 @@ def test_adult_loses_less_than_with_arx(con: Connection, k: int, arx: float) -> 
 
 
 def test_leaves_of_decimals_are_what_duckdb_makes_of_them(con: Connection) -> None:
-    values = [one / 10 for one in range(10_000)]
+    values = [item / 10 for item in range(10_000)]
     con.execute("CREATE TABLE t AS SELECT (i / 10)::DECIMAL(9,1) AS x FROM range(10_000) AS r(i)").fetchall()
     column = con.sql("FROM t").to_arrow_table().column(0)
-    assert numbers("x", column)[0].tolist() == values == [x for (x,) in rows(con, "SELECT x::DOUBLE FROM t")]
+    assert take_numbers("x", column)[0].tolist() == values == [x for (x,) in rows(con, "SELECT x::DOUBLE FROM t")]
+
+
+def test_missing_values_stay_missing_where_enough_people_share_them(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE t AS SELECT CASE WHEN i % 5 > 0 THEN i % 7 END AS x, i % 3 AS y FROM range(100) AS s(i)")
+    con.execute("CREATE TABLE p AS FROM anon.plan('t', ['x', 'y'], 3)")
+    labels = dict(con.execute("SELECT column_name, label FROM p WHERE covers = 'null'").fetchall())
+    assert labels == {"x": None, "y": "*"}  # nobody's y is missing
+    assert con.execute("SELECT count(*) - count(x) FROM anon.apply_plan('t', 'p')").fetchone() == (20,)

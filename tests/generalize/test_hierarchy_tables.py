@@ -7,7 +7,7 @@ import re
 import duckdb
 import pytest
 
-from duckanon._methods.generalize.hierarchies import hierarchy_tables
+from duckanon._methods.generalize.hierarchies import read_hierarchies
 from tests.sqltest import registered
 
 _COMPARED = "'people', 'shown', ['city', 'age']"
@@ -55,7 +55,7 @@ def functions(con: duckdb.DuckDBPyConnection) -> dict[str, str]:
     return calls | {"hierarchy_level": "anon.hierarchy_level('people', 'city', '%s', 2)"}
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_value_with_two_labels_is_refused_by_every_function(con: duckdb.DuckDBPyConnection) -> None:
     """Not by some, while others take the last row; and none quotes the value, which is one of the table."""
     calls = functions(con)
@@ -82,6 +82,6 @@ def test_equal_rows_are_one(con: duckdb.DuckDBPyConnection, name: str) -> None:
 def test_rows_of_spark_are_refused_too() -> None:
     """There the rows come from a DataFrame, not through SQL."""
     rows = [{"column_name": "city", "leaf": "Ulm", "level": 1, "label": label} for label in ("South", "South", "East")]
-    assert hierarchy_tables(rows[:2])["city"].path("Ulm") == ("Ulm",)
+    assert read_hierarchies(rows[:2])["city"].path("Ulm") == ("Ulm",)
     with pytest.raises(ValueError, match=r'the hierarchy of column "city" must give .* got 1 with several\.$'):
-        hierarchy_tables(rows)
+        read_hierarchies(rows)

@@ -17,19 +17,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon._core.common import labels
-from duckanon._core.common.values import exact_numbers
-from duckanon._methods.generalize.partition.column_partitions import optimal, quantile
+from duckanon._core.common.values import take_exact_numbers
+from duckanon._methods.generalize.partition.column_partitions import report_optimum, report_quantiles
 from tests.profiles import cheap, dear
 
 Connection = duckdb.DuckDBPyConnection
 
 FUNCTIONS = {
-    "quantile, k": (3, lambda values: quantile(values, col="x", k=3, buckets=None, label="interval", nulls="error")),
+    "quantile, k": (
+        3,
+        lambda values: report_quantiles(values, col="x", k=3, buckets=None, label="interval", nulls="error"),
+    ),
     "quantile, buckets": (
         10,
-        lambda values: quantile(values, col="x", k=None, buckets=4, label="interval", nulls="error"),
+        lambda values: report_quantiles(values, col="x", k=None, buckets=4, label="interval", nulls="error"),
     ),
-    "optimal": (3, lambda values: optimal(values, col="x", k=3, cost="squares", label="interval", nulls="error")),
+    "optimal": (
+        3,
+        lambda values: report_optimum(values, col="x", k=3, cost="squares", label="interval", nulls="error"),
+    ),
 }
 SQL = {
     "quantile, k": (3, "anon.quantile_partition('t', 'x', k := 3)"),
@@ -47,15 +53,15 @@ number_lists = st.one_of(
 )
 
 
-def bounds(values: list[Any], found: pa.Table) -> tuple[list[float], list[int]]:
-    rows = found.to_pylist()
+def bounds(values: list[Any], result: pa.Table) -> tuple[list[float], list[int]]:
+    rows = result.to_pylist()
     assert rows[0]["lower"] is None
     assert rows[-1]["upper"] is None
     assert [row["upper"] for row in rows[:-1]] == [row["lower"] for row in rows[1:]]
     return [float(row["lower"]) for row in rows[1:]], [row["rows"] for row in rows]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", FUNCTIONS)
 @cheap
 @given(values=number_lists)
@@ -123,8 +129,8 @@ def test_a_median_is_the_bucket_s_or_between_k_values_around_it(values, k):
     if len(values) < k:
         return
     options = {"col": "x", "k": k, "buckets": None, "nulls": "error"}
-    cuts, _ = bounds(values, quantile(pa.array(values), label="interval", **options))
-    names = quantile(pa.array(values), label="median", **options)["label"].to_pylist()
+    cuts, _ = bounds(values, report_quantiles(pa.array(values), label="interval", **options))
+    names = report_quantiles(pa.array(values), label="median", **options)["label"].to_pylist()
     ordered = sorted(float(value) + 0.0 for value in values)
     for bucket, name in enumerate(names):
         inside = [value for value in ordered if bisect.bisect_right(cuts, value) == bucket]
@@ -172,16 +178,16 @@ def test_a_cut_above_zero_is_not_the_value():
 )
 def test_what_a_double_does_not_tell_apart_is_refused(values, problem):
     with pytest.raises(ValueError, match=r'^column "x" holds ' + problem.replace("^", r"\^")):
-        exact_numbers("x", values)
+        take_exact_numbers("x", values)
 
 
 def test_what_a_double_tells_apart_is_taken():
     for texts, places in ((["0.1", "12.34567890123", "-700.5"], 20), (["1E-7", "0.00000000000012"], 30)):
-        known, _, _ = exact_numbers("x", pa.array(texts).cast(pa.decimal128(38, places)))
+        known, _, _ = take_exact_numbers("x", pa.array(texts).cast(pa.decimal128(38, places)))
         assert known.tolist() == [float(text) for text in texts]
-    assert exact_numbers("x", pa.array([2**53 - 1]))[0].tolist() == [2.0**53 - 1]
+    assert take_exact_numbers("x", pa.array([2**53 - 1]))[0].tolist() == [2.0**53 - 1]
     last_second = datetime.datetime(9999, 12, 31, 23, 59, 59)
-    moments, _, scale = exact_numbers("x", pa.array([last_second]))
+    moments, _, scale = take_exact_numbers("x", pa.array([last_second]))
     assert scale.text(moments[0]) == str(last_second)
 
 
@@ -194,10 +200,10 @@ def test_long_decimals_are_the_same_numbers_in_python_and_in_sql(shared, digits,
         f"SELECT list(x::VARCHAR), list(anon._plan_number(x)) FROM (SELECT {values} AS x)"
     ).fetchone()
     decimals = pa.array(column).cast(pa.decimal128(38, min(scale, 22)))
-    assert exact_numbers("x", decimals)[0].tolist() == doubles
+    assert take_exact_numbers("x", decimals)[0].tolist() == doubles
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("column", ["9007199254740992 + i", "(9007199254740992 + i)::HUGEINT", "2::UHUGEINT ** 0 * i"])
 @pytest.mark.parametrize("call", ["plan('t', ['x'], 3)", "generalize('t', ['x'], 3)", "optimal_partition('t', 'x', 3)"])
 def test_k_holds_or_is_refused_beyond_the_doubles(con, call, column):
@@ -210,13 +216,13 @@ def test_k_holds_or_is_refused_beyond_the_doubles(con, call, column):
 
 def test_codes_beyond_the_doubles_are_kept_as_text(con):
     con.execute("CREATE TABLE t AS SELECT 9007199254740992 + i % 2 AS x FROM range(20) AS r(i)").fetchall()
-    found = con.execute(
+    result = con.execute(
         "SELECT x, count(*) FROM anon.generalize('t', ['x'], 3, methods := MAP {'x': 'top'}) GROUP BY x"
     )
-    assert sorted(found.fetchall()) == [("9007199254740992", 10), ("9007199254740993", 10)]
+    assert sorted(result.fetchall()) == [("9007199254740992", 10), ("9007199254740993", 10)]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", ["calendar", "interval"])
 def test_a_plan_of_dates_is_not_applied_to_their_texts(con, method):
     """Every text was called as the rest is, and nobody told."""
@@ -236,7 +242,7 @@ def test_a_plan_of_dates_is_not_applied_to_their_texts(con, method):
     assert con.execute(labels_of.format("moments")).fetchall() == con.execute(labels_of.format("t")).fetchall()
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_coverage_shows_that_people_have_moved_to_the_ends(con):
     con.execute("CREATE TABLE t AS SELECT i % 100 AS age FROM range(5000) AS r(i)")
     con.execute("CREATE TABLE plan AS FROM anon.plan('t', ['age'], 500)")
@@ -247,9 +253,9 @@ def test_coverage_shows_that_people_have_moved_to_the_ends(con):
     assert now == pytest.approx(then)
     ends = "SELECT label FROM plan WHERE covers = 'number' AND (lower IS NULL OR upper IS NULL)"
     expected = con.execute(f"SELECT avg((age IN ({ends}))::INTEGER) FROM anon.apply_plan('later', 'plan')").fetchone()
-    found = con.execute("SELECT outer_fraction FROM anon.plan_coverage('later', 'plan')").fetchone()
-    assert found == expected
-    assert found[0] > 2 * then
+    result = con.execute("SELECT outer_fraction FROM anon.plan_coverage('later', 'plan')").fetchone()
+    assert result == expected
+    assert result[0] > 2 * then
 
 
 def test_the_values_of_a_fraction_of_rows_are_not_in_a_sampled_partition(con):

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon._methods.generalize.budgets import _climbed
-from duckanon._methods.generalize.hierarchy_trees import prefix_tree
-from duckanon._methods.generalize.leaves import Holders, text_leaves
+from duckanon._methods.generalize.hierarchies import build_prefix_tree
+from duckanon._methods.generalize.leaves import Holders, read_text_leaves
 from duckanon._methods.generalize.methods import Prefixes
-from duckanon._methods.generalize.recoding.column_moves import walk
+from duckanon._methods.generalize.plans import _climb
+from duckanon._methods.generalize.recoding.axes import walk_tree
 
 TEXTS = st.sets(st.text("ab\0ü", max_size=6) | st.text("a", max_size=80), min_size=1, max_size=12).map(sorted)
 
@@ -28,12 +28,12 @@ def test_nodes_are_the_prefixes_after_which_texts_differ(texts: list[str]) -> No
         for prefix in {text[:end] for text in texts for end in range(len(text) + 1)}
     }
     expected = {leaves for leaves in below if len(leaves) > 1} | {frozenset({place}) for place in range(len(texts))}
-    tree, node_leaf, node_level = prefix_tree(texts)
-    steps = walk(tree.parents)
-    found = [frozenset(steps.leaves[first:end].tolist()) for first, end in zip(steps.first, steps.end, strict=True)]
-    assert set(found) == expected
-    assert len(found) == len(expected)
-    for node, leaves in zip(steps.nodes.tolist(), found, strict=True):
+    tree, node_leaf, node_level = build_prefix_tree(texts)
+    steps = walk_tree(tree.parents)
+    result = [frozenset(steps.leaves[first:end].tolist()) for first, end in zip(steps.first, steps.end, strict=True)]
+    assert set(result) == expected
+    assert len(result) == len(expected)
+    for node, leaves in zip(steps.nodes.tolist(), result, strict=True):
         assert node_leaf[node] in leaves
         if len(leaves) > 1:  # as many characters as all texts below share
             prefix = texts[node_leaf[node]][: length - node_level[node]]
@@ -45,8 +45,8 @@ def test_nodes_are_the_prefixes_after_which_texts_differ(texts: list[str]) -> No
 
 @given(TEXTS, st.integers(1, 12))
 def test_climbing_cuts_all_texts_at_one_length(texts: list[str], most: int) -> None:
-    tree, _, _ = prefix_tree(texts)
-    nodes = _climbed(tree, len(texts), most)
+    tree, _, _ = build_prefix_tree(texts)
+    nodes = _climb(tree, len(texts), most)
     lengths = range(max(map(len, texts)), -1, -1)
     finest = next(count for end in lengths if (count := len({text[:end] for text in texts})) <= most)
     assert len(nodes) == finest
@@ -57,11 +57,11 @@ def codes(size: int) -> pa.ChunkedArray:
     return pa.chunked_array([pa.array(["".join(f"{digit:x}" for digit in code) for code in digits.tolist()])])
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_long_codes_take_no_node_for_every_length() -> None:
     """All prefixes of 20,000 codes of 32 characters would be 600,000 nodes."""
     column = codes(20_000)
-    leaves = text_leaves("code", column, Holders(np.ones(len(column), np.int64)))
+    leaves = read_text_leaves("code", column, Holders(np.ones(len(column), np.int64)))
     assert len(Prefixes(leaves, 5).structure.parents) < 2 * len(column)
 
 

@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon._methods.generalize import plans
-from duckanon._methods.generalize.recoding.column_moves import Recoding
-from duckanon._methods.generalize.recoding.recode import recode
+from duckanon._methods.generalize.recoding.axes import Recoding
+from duckanon._methods.generalize.recoding.search import recode
 from duckanon._methods.generalize.sample_class_sizes import sample_class_size
 from tests.profiles import dear
 from tests.traces import changed_labels, random_table, released_labels, without_row
@@ -55,7 +55,7 @@ def tables(draw: st.DrawFn) -> tuple[pa.Table, dict[str, str]]:
         cell = st.none() | CELLS[kind] if draw(st.booleans()) else CELLS[kind]
         cells = draw(st.lists(cell, min_size=size, max_size=size))
         columns[f"{kind} {place}"] = pa.array(cells, pa.string() if kind in ("text", "code") else None)
-        if kind in METHODS and any(one is not None for one in cells):
+        if kind in METHODS and any(item is not None for item in cells):
             methods[f"{kind} {place}"] = draw(st.sampled_from(METHODS[kind]))
     people = st.none() | st.integers(0, max(size // 2, 1))
     columns["person"] = pa.array(draw(st.lists(people, min_size=size, max_size=size)), pa.int64())
@@ -114,14 +114,14 @@ def ends_of(label: str | None) -> list[float]:
 @pytest.fixture
 def searched(monkeypatch: pytest.MonkeyPatch) -> list[Recoding]:
     """What the searches of a test found, in their order."""
-    found: list[Recoding] = []
+    result: list[Recoding] = []
 
-    def noted(*given: Any, **options: Any) -> Recoding:
-        found.append(recode(*given, **options))
-        return found[-1]
+    def noted(*arguments: Any, **options: Any) -> Recoding:
+        result.append(recode(*arguments, **options))
+        return result[-1]
 
     monkeypatch.setattr(plans, "recode", noted)
-    return found
+    return result
 
 
 @pytest.mark.usefixtures("short_search")
@@ -157,7 +157,7 @@ def test_columns_of_which_many_groups_are_told_of_nobody(
     """With one column and nobody left out, groups beside each other often have too few people."""
     cell, method = kind
     cells = data.draw(st.lists(st.none() | CELLS[cell], min_size=20, max_size=60))
-    if all(one is None for one in cells):
+    if all(item is None for item in cells):
         return
     table = pa.table({"x": cells, "person": [0] * len(cells), "id": range(len(cells))})
     check_promises(con, searched, table, {"x": method}, k=k, fraction=0.0, has_person=False)
@@ -196,7 +196,7 @@ def check_promises(
     assert all(len(own - {None}) >= k for own in members.values())
     suppressed = table.num_rows - len(released)
     assert suppressed <= fraction * table.num_rows
-    assert {suppressed} == {one for (one,) in rows(con, "SELECT DISTINCT suppressed_rows FROM plan")}
+    assert {suppressed} == {item for (item,) in rows(con, "SELECT DISTINCT suppressed_rows FROM plan")}
     assert len({row[-1] for row in released}) == len(released)  # nobody twice
     coarse = {row[-1]: row for row in rows(con, "FROM anon.apply_plan('t', 'plan', keep := ['id'])")}
     assert len(coarse) == table.num_rows
@@ -269,7 +269,7 @@ def check_column(
             assert label is cell is None or label == "*" or (cell and label and cell.startswith(label.rstrip("*")))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.usefixtures("short_search")
 @dear
 @given(drawn=tables(), k=st.integers(2, 8), factor=st.sampled_from([1, 3, 1000]), beta=st.sampled_from([0.1, 0.001]))
@@ -327,7 +327,7 @@ def test_classes_have_k_people_of_a_population_that_is_at_hand(
     assert all(sizes[row] >= k for row in released)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.usefixtures("short_search")
 @pytest.mark.parametrize(
     ("of_others", "k", "values"),
@@ -349,7 +349,7 @@ def test_a_plan_does_not_tell_a_value_to_those_who_know_the_others(
     assert seen[0] == seen[1]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_stored_plan_says_the_same_of_everybody_else(con: Connection) -> None:
     """A plan that is fitted anew without one person often calls everybody otherwise; a stored one never does."""
     table = random_table(2, 80)

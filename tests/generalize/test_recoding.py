@@ -9,37 +9,44 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon._core.common.arrays import distinct, run_lengths, run_starts
+from duckanon._core.common.arrays import find_run_starts, measure_runs, sort_distinct
 from duckanon._core.common.people import NOBODY
-from duckanon._methods.generalize.recoding.column_moves import Column, Flat, Levels, Ordered, Recoding, Tree
+from duckanon._methods.generalize.recoding.axes import (
+    FlatStructure,
+    LevelStructure,
+    OrderedStructure,
+    PlanColumn,
+    Recoding,
+    TreeStructure,
+)
 from duckanon._methods.generalize.recoding.people import Moving, People
-from duckanon._methods.generalize.recoding.recode import recode
-from duckanon._methods.generalize.recoding.table import Entries, Sizes, Table
-from duckanon._methods.generalize.recoding.trees import TreeAxis, make_axis
+from duckanon._methods.generalize.recoding.search import recode
+from duckanon._methods.generalize.recoding.table import Entries, PlanTable, Sizes
+from duckanon._methods.generalize.recoding.trees import FlatAxis, TreeAxis, make_axis
 from tests.profiles import cheap, dear, seeds
 
 
 def leaves_of(column):
     s = column.structure
-    if isinstance(s, Ordered):
+    if isinstance(s, OrderedStructure):
         return len(s.positions)
-    if isinstance(s, Flat):
+    if isinstance(s, FlatStructure):
         return s.leaves
-    if isinstance(s, Levels):
+    if isinstance(s, LevelStructure):
         return len(s.maps[0])
     return len(s.parents) - len({p for p in s.parents.tolist() if p >= 0})
 
 
 def under(parents, node, n):
     """The leaves below a node."""
-    found = set()
+    result = set()
     for leaf in range(n):
         at = leaf
         while at != -1:
             if at == node:
-                found.add(leaf)
+                result.add(leaf)
             at = int(parents[at])
-    return frozenset(found)
+    return frozenset(result)
 
 
 def group_loss(column, group, level=None):
@@ -51,13 +58,13 @@ def group_loss(column, group, level=None):
             return 0.0
         return 1.0 if len(group) == n + 1 else None
     s = column.structure
-    if isinstance(s, Ordered):
+    if isinstance(s, OrderedStructure):
         low, high = min(group), max(group)
         span = s.positions[-1] - s.positions[0]
         return (s.positions[high] - s.positions[low]) / span if n > 1 and span > 0 else 0.0
-    if isinstance(s, Levels):
+    if isinstance(s, LevelStructure):
         return float(s.losses[level][s.maps[level][min(group)]])
-    if isinstance(s, Flat):
+    if isinstance(s, FlatStructure):
         return 1.0 if len(group) == n > 1 else (len(group) - 1) / max(n + column.has_null - 1, 1)
     return (len(group) - 1) / max(n - 1, 1)
 
@@ -65,7 +72,7 @@ def group_loss(column, group, level=None):
 def rest_loss(column, group):
     """The loss of the values that are told of nobody, or that were merged: what no other label says."""
     n = leaves_of(column)
-    if not isinstance(column.structure, Flat) or len(group - {n}) == n > 1:
+    if not isinstance(column.structure, FlatStructure) or len(group - {n}) == n > 1:
         return 1.0
     return (len(group) - 1) / max(n + column.has_null - 1, 1)
 
@@ -75,16 +82,16 @@ def all_recodings(column):
     n = leaves_of(column)
     s = column.structure
     out = []
-    if isinstance(s, Ordered):
+    if isinstance(s, OrderedStructure):
         for cuts in itertools.product((0, 1), repeat=n - 1):
             edges = [0, *[i + 1 for i, c in enumerate(cuts) if c], n]
             out.append(([frozenset(range(a, b)) for a, b in itertools.pairwise(edges)], None))
-    elif isinstance(s, Flat):
+    elif isinstance(s, FlatStructure):
         for kept in itertools.product((0, 1), repeat=n):
             other = frozenset(i for i in range(n) if not kept[i])
             if len(other) != 1:
                 out.append(([frozenset([i]) for i in range(n) if kept[i]] + ([other] if other else []), None))
-    elif isinstance(s, Levels):
+    elif isinstance(s, LevelStructure):
         for level, mapping in enumerate(s.maps):
             groups = [frozenset(np.flatnonzero(mapping == g).tolist()) for g in np.unique(mapping)]
             out.append((groups, level))
@@ -92,12 +99,12 @@ def all_recodings(column):
         parents = s.parents
 
         def cuts(node):
-            found = [[under(parents, node, n)]]
+            results = [[under(parents, node, n)]]
             children = [c for c in range(len(parents)) if parents[c] == node]
             if children:
                 for parts in itertools.product(*[cuts(c) for c in children]):
-                    found.append([g for part in parts for g in part])
-            return found
+                    results.append([g for part in parts for g in part])
+            return results
 
         root = int(np.flatnonzero(parents < 0)[0])
         unique = {frozenset(c) for c in cuts(root)}
@@ -144,7 +151,7 @@ def check(counts, columns, k, limit, sizes=None, persons=None) -> Recoding:
     for column, part in zip(columns, result.columns, strict=True):
         n = leaves_of(column) + column.has_null
         assert len(part.group_of_leaf) == n
-        assert (part.level is not None) == isinstance(column.structure, Levels)
+        assert (part.level is not None) == isinstance(column.structure, LevelStructure)
         groups = {}
         for leaf, g in enumerate(part.group_of_leaf.tolist()):
             groups.setdefault(g, set()).add(leaf)
@@ -161,11 +168,11 @@ def check(counts, columns, k, limit, sizes=None, persons=None) -> Recoding:
     assert suppressed == result.suppressed <= limit
     assert counts[~result.is_released].sum() == suppressed
     assert gcp == pytest.approx(result.gcp)
-    for column, part, told in zip(columns, result.columns, released, strict=True):
+    for column, part, named in zip(columns, result.columns, released, strict=True):
         groups = set(part.group_of_leaf[: leaves_of(column)].tolist())
-        assert groups - told <= {part.rest} or (len(groups) == 1 and not told & groups)
+        assert groups - named <= {part.rest} or (len(groups) == 1 and not named & groups)
         rows = np.bincount(part.group_of_leaf[column.codes], counts, len(part.losses))
-        assert ((part.rows > 0) == np.isin(np.arange(len(part.losses)), list(told))).all()
+        assert ((part.rows > 0) == np.isin(np.arange(len(part.losses)), list(named))).all()
         assert (part.rows <= rows).all()
         assert part.rows.sum() == counts.sum() - suppressed
     return result
@@ -201,7 +208,7 @@ def random_tree(rng, n):
             parents[node] = new
     if n == 1 and len(parents) == 1:
         parents = [1, -1]
-    return Tree(np.array(parents))
+    return TreeStructure(np.array(parents))
 
 
 def random_levels(rng, n):
@@ -211,7 +218,7 @@ def random_levels(rng, n):
         merged = np.sort(rng.integers(0, max(groups // 2, 1), groups))
         maps.append(np.unique(merged, return_inverse=True)[1][maps[-1]])
     losses = [np.array([((m == g).sum() - 1) / max(n - 1, 1) for g in range(m.max() + 1)]) for m in maps]
-    return Levels(tuple(maps), tuple(losses))
+    return LevelStructure(tuple(maps), tuple(losses))
 
 
 def random_case(rng, combos=12, most_columns=3, most_leaves=5):
@@ -225,18 +232,18 @@ def random_case(rng, combos=12, most_columns=3, most_leaves=5):
             has_null, n = False, int(codes.max()) + 1
         kind = int(rng.integers(4))
         structure = [
-            lambda n: Ordered(np.cumsum(rng.integers(1, 9, n)).astype(float)),
+            lambda n: OrderedStructure(np.cumsum(rng.integers(1, 9, n)).astype(float)),
             lambda n: random_tree(rng, n),
-            lambda n: Flat(n),
+            lambda n: FlatStructure(n),
             lambda n: random_levels(rng, n),
         ][kind](n)
-        columns.append(Column(codes.astype(np.int64), structure, float(rng.integers(1, 3)), has_null))
+        columns.append(PlanColumn(codes.astype(np.int64), structure, float(rng.integers(1, 3)), has_null))
     k = int(rng.integers(1, 8))
     limit = int(rng.integers(0, max(int(counts.sum()) // 5, 1)))
     return counts, columns, k, limit
 
 
-def closed(column, recoding, told):
+def closed(column, recoding, named):
     """What a recoding can be when groups that are told of nobody have merged: a list of recodings.
 
     Args:
@@ -246,23 +253,23 @@ def closed(column, recoding, told):
     n = leaves_of(column)
     null = frozenset([n]) if column.has_null else None
     values = sorted((group for group in recoding if group != null), key=min)
-    hidden = [group for group in recoding if group not in told]
+    hidden = [group for group in recoding if group not in named]
     if not hidden or len(recoding) == 1:
         return [recoding]
-    if isinstance(column.structure, Ordered):
+    if isinstance(column.structure, OrderedStructure):
         null_part = {null: 1.0 if null in hidden else 0.0} if null else {}
-        released = [min(group) for group in values if group in told]
+        released = [min(group) for group in values if group in named]
         runs = [[0, *(min(group) for group in values[1:])]] if released else [[0]]
         choices = [
             [start for start in runs[0] if left < start <= right] for left, right in itertools.pairwise(released)
         ]
-        found = []
+        result = []
         for cuts in itertools.product(*choices):
             edges = [0, *cuts, n]
             parts = [frozenset(range(low, high)) for low, high in itertools.pairwise(edges)]
-            found.append({**{part: group_loss(column, part) for part in parts}, **null_part})
-        return found
-    if isinstance(column.structure, Flat):
+            result.append({**{part: group_loss(column, part) for part in parts}, **null_part})
+        return result
+    if isinstance(column.structure, FlatStructure):
         hidden = list({*hidden, *(group for group in values if len(group) > 1)})
     rest = frozenset().union(*hidden)
     kept = {group: loss for group, loss in recoding.items() if group not in hidden}
@@ -281,8 +288,8 @@ def optimum(counts, columns, k, limit):
     """The best over all recodings as they are released, by exhaustive search."""
     best = np.inf
     for combination in itertools.product(*[all_recodings(column) for column in columns]):
-        _, _, told = brute_measure(counts, columns, per_leaf_of(columns, combination), k)
-        finals = [closed(c, part, own) for c, part, own in zip(columns, combination, told, strict=True)]
+        _, _, named = brute_measure(counts, columns, per_leaf_of(columns, combination), k)
+        finals = [closed(c, part, own) for c, part, own in zip(columns, combination, named, strict=True)]
         for final in itertools.product(*finals):
             suppressed, loss, _ = brute_measure(counts, columns, per_leaf_of(columns, final), k)
             best = min(best, loss) if suppressed <= limit else best
@@ -325,7 +332,7 @@ def test_classes_have_k_people_of_a_population(seed):
         check(counts, columns, k, int(counts.sum()), sizes=sizes)
 
 
-class ForgetfulTable(Table):
+class ForgetfulTable(PlanTable):
     """A table that looks at itself anew each time."""
 
     def view(self, column):
@@ -333,9 +340,9 @@ class ForgetfulTable(Table):
         self._kept.clear()
         return super().view(column)
 
-    def closed_score(self, is_promised=False):
+    def score_release(self, is_promised=False):
         self._kept.clear()
-        return super().closed_score(is_promised)
+        return super().score_release(is_promised)
 
 
 @pytest.mark.thorough
@@ -348,7 +355,7 @@ def test_what_a_search_keeps_changes_nothing(seed):
     kept = recode(counts, columns, k, limit)
     with pytest.MonkeyPatch.context() as forgetting:
         forgetting.setattr("duckanon._methods.generalize.recoding.search._MOST_KEPT_MOVES", -1)
-        forgetting.setattr("duckanon._methods.generalize.recoding.stages.Table", ForgetfulTable)
+        forgetting.setattr("duckanon._methods.generalize.recoding.search.PlanTable", ForgetfulTable)
         forgetting.setattr(TreeAxis, "node_costs", TreeAxis._node_costs)
         anew = recode(counts, columns, k, limit)
     assert (kept.suppressed, kept.gcp) == (anew.suppressed, anew.gcp)
@@ -356,7 +363,7 @@ def test_what_a_search_keeps_changes_nothing(seed):
         assert with_keeping.group_of_leaf.tolist() == without.group_of_leaf.tolist()
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(st.integers(0, 10**9), st.booleans())
 def test_hierarchies_are_searched_alike_in_matrices_and_in_entries(seed, cells_are_many):
@@ -376,11 +383,11 @@ def test_hierarchies_are_searched_alike_in_matrices_and_in_entries(seed, cells_a
 @given(st.lists(st.integers(-3, 3)), st.integers(0, 3))
 def test_runs_are_those_of_numpy(values, repeated):
     entries = np.sort(np.repeat(np.array(values, dtype=np.int64), repeated))
-    found, starts, lengths = np.unique(entries, return_index=True, return_counts=True)
-    assert run_starts(entries).tolist() == starts.tolist()
-    assert run_lengths(run_starts(entries), len(entries)).tolist() == lengths.tolist()
-    assert distinct(np.array(values, dtype=np.int64)).tolist() == np.unique(values).tolist()
-    assert distinct(entries).tolist() == found.tolist()
+    result, starts, lengths = np.unique(entries, return_index=True, return_counts=True)
+    assert find_run_starts(entries).tolist() == starts.tolist()
+    assert measure_runs(find_run_starts(entries), len(entries)).tolist() == lengths.tolist()
+    assert sort_distinct(np.array(values, dtype=np.int64)).tolist() == np.unique(values).tolist()
+    assert sort_distinct(entries).tolist() == result.tolist()
 
 
 @dear
@@ -398,11 +405,11 @@ def test_every_move_is_scored_as_the_state_that_it_leads_to(seed):
     )
     weights = np.array([column.weight for column in columns])
     axes = [make_axis(c, np.bincount(c.codes, counts, leaves_of(c) + c.has_null).astype(int), 0) for c in columns]
-    table = Table(entries, axes, weights, Sizes(k, k))
+    table = PlanTable(entries, axes, weights, Sizes(k, k))
     for _ in range(4):
         column = int(rng.integers(len(columns)))
         state = table.states[column]
-        moves = axes[column].moves(state, table.view(column))
+        moves = axes[column].list_moves(state, table.view(column))
         states = [
             axes[column].apply(state, int(kind), int(removed), int(added))
             for kind, removed, added in zip(moves.kind, moves.removed, moves.added, strict=True)
@@ -417,8 +424,8 @@ def test_every_move_is_scored_as_the_state_that_it_leads_to(seed):
 def test_people_with_several_rows_count_once():
     """Each of 20 people has ten rows: alone they fill a class of ten rows, and none of two people."""
     persons = np.repeat(np.arange(20), 10)
-    columns = [Column(np.arange(20), Ordered(np.arange(20.0)))]
-    entries = [Column(column.codes[persons], column.structure) for column in columns]
+    columns = [PlanColumn(np.arange(20), OrderedStructure(np.arange(20.0)))]
+    entries = [PlanColumn(column.codes[persons], column.structure) for column in columns]
     counts = np.ones(200, dtype=np.int64)
     assert len(set(recode(counts, entries, 10, 0).columns[0].group_of_leaf.tolist())) == 20
     recoding = recode(counts, entries, 10, 0, persons=persons)
@@ -428,11 +435,13 @@ def test_people_with_several_rows_count_once():
 def test_people_who_move_are_counted_where_they_are():
     """Ten people with a row in each of five places: every place has ten of them, whatever shares they were given."""
     persons, places = np.divmod(np.arange(50), 5)
-    recoding = check(np.ones(50, dtype=np.int64), [Column(places, Ordered(np.arange(5.0)))], 10, 0, persons=persons)
+    recoding = check(
+        np.ones(50, dtype=np.int64), [PlanColumn(places, OrderedStructure(np.arange(5.0)))], 10, 0, persons=persons
+    )
     assert recoding.columns[0].group_of_leaf.tolist() == [0, 1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("tables", [5, pytest.param(200, marks=pytest.mark.study)])
+@pytest.mark.parametrize("tables", [5, pytest.param(200, marks=pytest.mark.thorough)])
 def test_close_to_the_optimum_on_tiny_tables(tables):
     gaps = []
     for seed in range(tables):
@@ -461,9 +470,9 @@ def adult_like(rng, rows):
             parents += [-1] * len(new)
             maps.append(maps[-1] // branch)
             here = new
-        columns.append(Column(codes, Tree(np.array(parents))))
+        columns.append(PlanColumn(codes, TreeStructure(np.array(parents))))
         losses = tuple((np.bincount(m) - 1) / max(n - 1, 1) for m in maps)
-        levels.append(Column(codes, Levels(tuple(maps), losses)))
+        levels.append(PlanColumn(codes, LevelStructure(tuple(maps), losses)))
     return np.ones(rows, dtype=np.int64), columns, levels
 
 
@@ -478,21 +487,21 @@ def test_not_worse_than_the_best_full_domain_recoding(seed, share):
     assert recode(counts, levels, 5, limit).gcp == pytest.approx(best, rel=0.02)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_order_of_combinations_and_columns_does_not_matter():
     counts, columns, _ = adult_like(np.random.default_rng(3), 500)
     result = recode(counts, columns, 5, 10)
     shuffled = np.random.default_rng(4).permutation(500)
-    moved = [Column(c.codes[shuffled], c.structure) for c in columns]
+    moved = [PlanColumn(c.codes[shuffled], c.structure) for c in columns]
     again = recode(counts[shuffled], moved[::-1], 5, 10)
-    for one, other in zip(result.columns, again.columns[::-1], strict=True):
-        assert (one.group_of_leaf == other.group_of_leaf).all()
+    for item, other in zip(result.columns, again.columns[::-1], strict=True):
+        assert (item.group_of_leaf == other.group_of_leaf).all()
     assert again.gcp == pytest.approx(result.gcp)
 
 
 def test_null_is_a_group_of_its_own_or_joins_the_root():
     counts = np.array([10, 10, 2])
-    column = Column(np.array([0, 1, 2]), Ordered(np.array([1.0, 2.0])), has_null=True)
+    column = PlanColumn(np.array([0, 1, 2]), OrderedStructure(np.array([1.0, 2.0])), has_null=True)
     apart = check(counts, [column], 5, 2)
     assert (apart.suppressed, apart.gcp) == (2, pytest.approx(2 / 22))
     assert len(set(apart.columns[0].group_of_leaf.tolist())) == 3
@@ -504,15 +513,15 @@ def test_null_is_a_group_of_its_own_or_joins_the_root():
 @pytest.mark.parametrize(
     "structure",
     [
-        Ordered(np.array([5.0])),
-        Tree(np.array([1, -1])),
-        Tree(np.array([-1])),
-        Flat(1),
-        Levels((np.array([0]),), (np.array([0.0]),)),
+        OrderedStructure(np.array([5.0])),
+        TreeStructure(np.array([1, -1])),
+        TreeStructure(np.array([-1])),
+        FlatStructure(1),
+        LevelStructure((np.array([0]),), (np.array([0.0]),)),
     ],
 )
 def test_all_rows_equal(structure):
-    result = check(np.array([7]), [Column(np.array([0]), structure)], 7, 0)
+    result = check(np.array([7]), [PlanColumn(np.array([0]), structure)], 7, 0)
     assert (result.suppressed, result.gcp) == (0, 0.0)
 
 
@@ -524,33 +533,38 @@ def test_k_is_the_number_of_rows():
 
 def test_too_few_rows():
     with pytest.raises(ValueError, match="k must be at most the number of rows"):
-        recode(np.array([3]), [Column(np.array([0]), Flat(1))], 4, 3)
+        recode(np.array([3]), [PlanColumn(np.array([0]), FlatStructure(1))], 4, 3)
 
 
 def test_wrong_input():
     with pytest.raises(ValueError, match="parallel"):
-        recode(np.array([3, 3]), [Column(np.array([0]), Flat(1))], 2, 0)
+        recode(np.array([3, 3]), [PlanColumn(np.array([0]), FlatStructure(1))], 2, 0)
     with pytest.raises(ValueError, match="one root"):
-        recode(np.array([3]), [Column(np.array([0]), Tree(np.array([-1, -1])))], 2, 0)
-    levels = Levels((np.array([0, 1]),), (np.zeros(2),))
+        recode(np.array([3]), [PlanColumn(np.array([0]), TreeStructure(np.array([-1, -1])))], 2, 0)
+    levels = LevelStructure((np.array([0, 1]),), (np.zeros(2),))
     with pytest.raises(ValueError, match="one group"):
-        recode(np.array([3, 3]), [Column(np.array([0, 1]), levels)], 2, 0)
+        recode(np.array([3, 3]), [PlanColumn(np.array([0, 1]), levels)], 2, 0)
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("has_null", [False, True])
 def test_stages_of_a_large_table_end_feasible(has_null, monkeypatch):
-    monkeypatch.setattr("duckanon._methods.generalize.recoding.stages._FIRST_COMBOS", 50)
+    monkeypatch.setattr("duckanon._methods.generalize.recoding.search._FIRST_COMBOS", 50)
     rng = np.random.default_rng(1)
     rows = 3000
     tree = random_tree(rng, 40)
-    kinds = [(Ordered(np.sort(rng.normal(size=900))), 900), (Flat(60), 60), (tree, 40), (random_levels(rng, 30), 30)]
+    kinds = [
+        (OrderedStructure(np.sort(rng.normal(size=900))), 900),
+        (FlatStructure(60), 60),
+        (tree, 40),
+        (random_levels(rng, 30), 30),
+    ]
     columns = []
     for structure, n in kinds:
         codes = np.minimum(np.append(np.arange(n + has_null), rng.geometric(8 / n, rows - n - has_null) - 1), n - 1)
         if has_null:
             codes[-20:] = n
-        columns.append(Column(codes, structure, 1.0, has_null))
+        columns.append(PlanColumn(codes, structure, 1.0, has_null))
     counts = np.ones(rows, dtype=np.int64)
     result = recode(counts, columns, 5, 60)
     assert result.suppressed <= 60
@@ -559,10 +573,10 @@ def test_stages_of_a_large_table_end_feasible(has_null, monkeypatch):
 
 def test_entries_may_be_taken_that_nobody_moves_between() -> None:
     moving = Moving(np.array([0, 1]), np.array([7, 7]), 3)
-    counts = moving.first_and_last_counts(np.zeros(3, np.int64))
+    counts = moving.count_first_and_last(np.zeros(3, np.int64))
     assert [of_entry.tolist() for of_entry in counts] == [[1, 0, 0], [0, 1, 0]]
-    nobody = moving.taken(np.array([False, False, True]))
-    assert [of_entry.tolist() for of_entry in nobody.first_and_last_counts(np.zeros(1, np.int64))] == [[0], [0]]
+    nobody = moving.select(np.array([False, False, True]))
+    assert [of_entry.tolist() for of_entry in nobody.count_first_and_last(np.zeros(1, np.int64))] == [[0], [0]]
 
 
 @pytest.mark.parametrize("most_block", [1, 1 << 17])
@@ -584,13 +598,30 @@ def test_people_are_counted_as_sets(most_block: int, seed: int) -> None:
     own_class = class_of_entry[entry[combination]]
     assert sizes.tolist() == [len(set(person[own_class == place])) for place in range(classes)]
     entries_of = {}
-    for whose, place in zip(people.person.tolist(), entry[people.combination].tolist(), strict=True):
-        entries_of.setdefault((whose, class_of_entry[place]), set()).add(place)
+    for persons, place in zip(people.person.tolist(), entry[people.combination].tolist(), strict=True):
+        entries_of.setdefault((persons, class_of_entry[place]), set()).add(place)
     alone = [place for entries in entries_of.values() if len(entries) == 1 for place in entries]
     assert counted.tolist() == np.bincount(alone, minlength=len(class_of_entry)).tolist()
     among = {}
-    for (whose, _), entries in entries_of.items():
+    for (persons, _), entries in entries_of.items():
         if len(entries) > 1:
-            among.setdefault(whose, []).extend(entries)
-    found = {} if moving is None else {whose: moving.entry[moving.person == whose].tolist() for whose in moving.person}
-    assert sorted(found.values()) == sorted(sorted(entries) for entries in among.values())
+            among.setdefault(persons, []).extend(entries)
+    result = (
+        {}
+        if moving is None
+        else {persons: moving.entry[moving.person == persons].tolist() for persons in moving.person}
+    )
+    assert sorted(result.values()) == sorted(sorted(entries) for entries in among.values())
+
+
+@pytest.mark.parametrize("least", [0, 1, 3, 4, 5, 100])
+def test_leaves_of_few_rows_are_one_atom_and_each_other_one_its_own(least: int) -> None:
+    rows = np.array([7, 2, 9, 3, 4, 1, 30])
+    axis = FlatAxis(FlatStructure(len(rows)), rows, least, False)
+    few = set(np.flatnonzero(rows < least).tolist())
+    groups: dict[int, set[int]] = {}
+    for leaf, atom in enumerate(axis.atom_of_leaf[: len(rows)].tolist()):
+        groups.setdefault(atom, set()).add(leaf)
+    assert sorted(groups) == list(range(axis.n_atoms))
+    alone = [{leaf} for leaf in range(len(rows)) if leaf not in few or len(few) == 1]
+    assert sorted(map(sorted, groups.values())) == sorted(map(sorted, [few, *alone] if len(few) > 1 else alone))

@@ -43,7 +43,7 @@ def refusal(con: duckdb.DuckDBPyConnection, query: str) -> str | None:
     return None
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("call", CALLS)
 def test_every_type_is_answered_or_refused_by_a_sentence(con: duckdb.DuckDBPyConnection, call: str) -> None:
     """A refusal names the function, and no value: neither a cell's nor a label of an ENUM."""
@@ -65,7 +65,7 @@ def numbers(con: duckdb.DuckDBPyConnection) -> list[tuple[str, str]]:
     return [(number, con.execute(f"SELECT CAST({number} AS VARCHAR)").fetchall()[0][0]) for number in NUMBERS]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_ends_are_coded_by_exact_order(con: duckdb.DuckDBPyConnection) -> None:
     """A number is in the category if it is at least the cap: as fractions, and as doubles where one is a double."""
     caps = (
@@ -87,7 +87,7 @@ def test_ends_are_coded_by_exact_order(con: duckdb.DuckDBPyConnection) -> None:
         assert list(con.execute(f"SELECT {', '.join(columns)}").fetchall()[0]) == expected
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_ranges_hold_their_numbers(con: duckdb.DuckDBPyConnection) -> None:
     """A range has the width that was asked for, and the number in it; large numbers are refused."""
     refused = []

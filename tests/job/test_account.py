@@ -14,10 +14,12 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from duckanon._core.common import journal, outbox
-from duckanon._core.common.locks import give_back
+from duckanon._core.common import outbox
+from duckanon._core.common.own_files import release_lock
 from duckanon.cli.main import main
 from duckanon.job import FileProblem, PolicyError, PromiseBroken, release
+from duckanon.job.account import _Counted as Counted
+from duckanon.job.account import _of_record
 from tests.job.conftest import changed
 
 KEY = "the key of this account"
@@ -133,7 +135,7 @@ def test_an_account_of_an_earlier_version_is_continued_and_missed(
     assert Path("account.sqlite.counter").exists()
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_counter_that_a_killed_run_did_not_write_is_no_loss(
     policy: Path, database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,7 +173,7 @@ def test_no_plain_value_is_in_the_file(policy: Path, database: duckdb.DuckDBPyCo
             assert hashlib.new(algorithm, value.encode()).digest()[:8] not in everything
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("moment", ["before the entry", "after the entry"])
 def test_a_killed_job_is_entered_and_published_or_neither(
     policy: Path, database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, moment: str
@@ -186,9 +188,9 @@ def test_a_killed_job_is_entered_and_published_or_neither(
     release(policy)
     before = Path("release.parquet").read_bytes()
     with monkeypatch.context() as patched:
-        patched.setattr(outbox.Outbox, "__exit__", lambda self, *_: deque(map(give_back, self._locks), 0) and None)
+        patched.setattr(outbox.Outbox, "__exit__", lambda self, *_: deque(map(release_lock, self._locks), 0) and None)
         if moment == "after the entry":
-            patched.setattr(journal, "rename", kill)
+            patched.setattr(outbox, "rename", kill)
         else:
             patched.setattr("duckanon.job.account.JobAccount.commit", kill)
         write(database, 40, 200)
@@ -228,3 +230,28 @@ def test_what_is_wrong_is_said(
         release(policy)
     with pytest.raises(FileProblem, match="the job reads this file"):
         release(policy, target="account.sqlite.parquet", report="account.sqlite")
+
+
+@pytest.mark.parametrize(
+    ("releases", "tables", "says"),
+    [
+        (1, 1, "cohorts, coarser quasi-identifiers, or a smaller promise"),
+        (1, 2, "cohorts, coarser quasi-identifiers, fewer tables of the same people, or a smaller promise"),
+        (2, 1, "cohorts, coarser quasi-identifiers, publishing less often, or a smaller promise"),
+    ],
+)
+def test_what_may_help_is_possible(releases: int, tables: int, says: str) -> None:
+    """There are no fewer tables than one, and nothing is published less often than once."""
+    assert Counted(releases, tables, 0).help == says
+
+
+@pytest.mark.parametrize("account", [{}, {"account": None}, {"account": []}, {"account": {"releases": "2"}}])
+def test_a_record_of_an_earlier_version_witnesses_its_hashes(tmp_path: Path, account: dict[str, object]) -> None:
+    """Such a record has no account, or says nothing of it that could be counted."""
+    outputs = [{"sha256": "a" * 64, "people": 5}, {"sha256": "b" * 64, "people": None}]
+    path = tmp_path / "record.json"
+    path.write_text(json.dumps({"outcome": "released", "tables": [{"output": one} for one in outputs], **account}))
+    witness = _of_record(path, True)
+    assert witness is not None
+    assert "a" * 64 in str(witness)
+    assert "b" * 64 not in str(witness)

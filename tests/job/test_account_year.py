@@ -6,6 +6,7 @@ people who were in them: in plain Python, by a number that nobody else knows of 
 
 from __future__ import annotations
 
+import json
 import shutil
 import sqlite3
 from collections import Counter
@@ -18,7 +19,7 @@ import duckdb
 import pytest
 
 from duckanon._core.account import storage
-from duckanon._core.account.counter import counter_path
+from duckanon._core.account.storage import counter_path
 from duckanon.cli.main import main
 from duckanon.job import FileProblem, PromiseBroken, release
 from tests.job.test_account import KEY
@@ -185,6 +186,23 @@ def damage_the_counter(year: Year) -> None:
     Path("account.sqlite.counter").write_text('{"account": ')
 
 
+def empty_the_counter(year: Year) -> None:
+    Path("account.sqlite.counter").write_text("{}")
+
+
+def mistype_the_counter(year: Year) -> None:
+    counter = json.loads(Path("account.sqlite.counter").read_text())
+    Path("account.sqlite.counter").write_text(json.dumps({**counter, "releases": str(counter["releases"])}))
+
+
+def delete_from_record_too(year: Year) -> None:
+    """Delete the account, and what the record says of it: its joint promise is left."""
+    delete_with_counter(year)
+    record = json.loads(Path("stays.parquet.record.json").read_text())
+    del record["account"]
+    Path("stays.parquet.record.json").write_text(json.dumps(record))
+
+
 def branch_off(year: Year) -> None:
     """Set the account back and let it have as many releases as it had, by another policy."""
     set_back(year)
@@ -216,7 +234,7 @@ def release_without_account(year: Year) -> None:
 LOSSES: list[Callable[[Year], None]] = [
     delete, empty, set_back, copy_of_another, set_back_with_counter, delete_with_counter, empty_tables, branch_off,
     set_back_without_record, copy_with_counter, name_another, lose_the_counter,
-    damage_the_counter, release_without_account,
+    damage_the_counter, release_without_account, empty_the_counter, mistype_the_counter, delete_from_record_too,
 ]  # fmt: skip
 
 
@@ -340,7 +358,7 @@ def test_the_way_out_of_each_loss(year: Year, lose: Callable[[Year], None], caps
     lose(year)
     adopted(year, capsys)
     record = release(year.policy)
-    is_whole = lose in (lose_the_counter, damage_the_counter)
+    is_whole = lose in (lose_the_counter, damage_the_counter, empty_the_counter, mistype_the_counter)
     assert ("lost" in record["account"]) == (not is_whole)
     year.people(4)
     assert release(year.policy)["account"]["releases"] == record["account"]["releases"] + 1

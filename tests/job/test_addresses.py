@@ -49,7 +49,7 @@ def server(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return asked
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_draft_keeps_the_user_of_its_source(server: list[str], folder: Path) -> None:
     address = "postgresql://me:secret@server/clinic"
     assert main(["policy", "init", "--from", address, "--table", "people", "--to", "drafted.toml"]) == 0
@@ -72,7 +72,7 @@ def test_a_table_of_a_server_is_assessed(server: list[str], capsys: pytest.Captu
     assert "--table must say which table of the server is meant." in capsys.readouterr().err
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_policy_that_is_there_is_kept_and_the_way_out_is_said(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -55,7 +55,7 @@ def written(folder: Path, *changes: tuple[str, str]) -> Path:
     return folder / "policy.toml"
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["people", "value"])
 def test_the_column_of_people_may_be_called_as_one_of_the_table(
     name: str, visits: Path, database: duckdb.DuckDBPyConnection
@@ -119,7 +119,7 @@ def test_a_file_that_was_changed_does_not_verify(visits: Path, capsys: pytest.Ca
     assert "open_cells: DIFFERS" in capsys.readouterr().out
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_what_the_job_gave_away_before_is_known(visits: Path, database: duckdb.DuckDBPyConnection) -> None:
     """The first run has no former release; the second hides cells that few people joined."""
     changes = (('measure = "cost"', 'previous = "counts.parquet"'), ('cost = "sensitive"', 'cost = "drop"'))
@@ -141,7 +141,7 @@ def two_hierarchies(folder: Path) -> str:
     return '[hierarchies]\nregion = ["areas.csv", "coasts.csv"]\n\n'
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_several_hierarchies_of_a_column_are_margins_and_verified(
     visits: Path, capsys: pytest.CaptureFixture[str], database: duckdb.DuckDBPyConnection
 ) -> None:
@@ -167,7 +167,7 @@ def test_several_hierarchies_of_a_column_are_margins_and_verified(
     assert "open_cells: DIFFERS: it cannot be counted" in capsys.readouterr().out
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_rounding_hierarchies_people_and_a_report(
     visits: Path, database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -191,7 +191,7 @@ def test_rounding_hierarchies_people_and_a_report(
         release(written(visits, *changes[:3]))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_people_without_a_measure_contribute_to_no_cell(
     visits: Path, capsys: pytest.CaptureFixture[str], database: duckdb.DuckDBPyConnection
 ) -> None:
@@ -213,7 +213,7 @@ def test_people_without_a_measure_contribute_to_no_cell(
     assert tables[0] == tables[1]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_people_in_several_cells_are_counted(visits: Path, capsys: pytest.CaptureFixture[str]) -> None:
     changes = (
         ('id = "identifier"', 'id = "person"'),

@@ -41,7 +41,7 @@ def test_an_event_that_nobody_sets_changes_nothing(folder: Path) -> None:
     watching = threading.active_count()
     assert duckanon.release("policy.toml", cancel=threading.Event(), dry_run=True)["outcome"] == "dry run"
     assert threading.active_count() == watching
-    assert progress.watcher() is None
+    assert progress.get_watcher() is None
 
 
 def test_other_failures_are_not_called_cancelled(folder: Path) -> None:

@@ -73,6 +73,16 @@ REFUSED = {
         ],
         'line 15: anon.boxes: the table has a column "box", a name that is needed for the boxes; rename it',
     ),
+    "a name that the file needs for an interval": (
+        [
+            ('"suppress_cells"', '"boxes"\nnarrowing = ["Age_LO"]'),
+            NO_SEX,
+            ("release.parquet", "release.csv"),
+            ('path = "people.parquet"', 'path = "people.parquet"\nquery = "SELECT *, 1 AS Age_LO FROM source"'),
+            ('diagnosis = "sensitive"', 'diagnosis = "drop"\nAge_LO = "free"'),
+        ],
+        "line 6: target.path: an interval is two columns there, and needs the name Age_LO, which is taken; rename that",
+    ),
     "a hierarchy that is not there": (
         [('"suppress_cells"', '"generalize"\n[hierarchies]\nsex = "nothere.csv"')],
         "line 20: hierarchies.sex: there is no file nothere.csv.",
@@ -120,7 +130,7 @@ SLOW = ("NaN in the measure", "NULLs of new records", "too small a population", 
 
 
 @pytest.mark.parametrize(
-    "case", [pytest.param(case, marks=pytest.mark.rotating) if case in SLOW else case for case in REFUSED]
+    "case", [pytest.param(case, marks=pytest.mark.thorough) if case in SLOW else case for case in REFUSED]
 )
 def test_check_and_release_refuse_in_the_same_sentence(case: str, table: Path) -> None:
     changes, sentence = REFUSED[case]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon.job.coarser_labels import CoarserLabels, Ladder, coarser_labels, levels_of
-from duckanon.job.coarser_labels import _shortened as shortened
+from duckanon.job.coarser_labels import _shorten_prefixes as shortened
 from duckanon.job.policy import Table
 from tests.profiles import dear
 
@@ -52,7 +52,7 @@ def labels(database: duckdb.DuckDBPyConnection) -> CoarserLabels:
     return found
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_rungs_are_fewer_and_true(labels: CoarserLabels) -> None:
     age, born, zip_code, town, sex = labels.ladders
     assert [len(ladder.rungs) for ladder in labels.ladders] == [1, 1, 1, 1, 0]
@@ -90,7 +90,7 @@ def test_levels_lose_ever_more_and_end_where_all_is_unknown(given_ladders: list[
     assert levels[0] == (0,) * len(ladders)
     assert levels[-1] == tuple(len(ladder.rungs) + 1 for ladder in ladders)
     assert len(set(levels)) == len(levels) <= 256 + len(ladders)
-    lost = [sum(ladder.lost(rung) for ladder, rung in zip(ladders, level, strict=True)) for level in levels]
+    lost = [sum(ladder.count_lost_bits(rung) for ladder, rung in zip(ladders, level, strict=True)) for level in levels]
     assert all(before <= after + 1e-6 for before, after in itertools.pairwise(lost[:-1]))
     singles = {tuple(one if place == other else 0 for other in range(len(ladders))) for place, one in [(0, 1)]}
     assert singles <= set(levels)

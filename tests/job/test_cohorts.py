@@ -46,7 +46,7 @@ def sizes(path: str = "'release.parquet'") -> Counter[str | None]:
     return Counter(dict(duckdb.sql(f"SELECT age, count(*) FROM {path} GROUP BY age").fetchall()))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_people_leave_and_enter_together(policy: Path, database: duckdb.DuckDBPyConnection) -> None:
     write(database, 90, [])
     record = release(policy)
@@ -73,7 +73,7 @@ def test_people_leave_and_enter_together(policy: Path, database: duckdb.DuckDBPy
     assert not any(value in stored for value in (b"influenza", b"Person", b"asthma"))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_cohorts_continue_the_last_release_and_no_other(policy: Path, database: duckdb.DuckDBPyConnection) -> None:
     duckdb_policy = write_policy(policy.parent, ("release.parquet", "release.duckdb"))
     write(database, 90, [])
@@ -96,7 +96,7 @@ def test_cohorts_continue_the_last_release_and_no_other(policy: Path, database: 
             release(write_policy(policy.parent, other))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_policies_of_one_name_in_two_folders_are_two(policy: Path, database: duckdb.DuckDBPyConnection) -> None:
     """The cohorts of each continue its own release, whatever the other has released meanwhile."""
     write(database, 90, [])
@@ -134,7 +134,7 @@ def records(path: str) -> dict[str, tuple[str, str]]:
     return {patient: (age, diagnosis) for patient, age, diagnosis in duckdb.sql(query).fetchall()}
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("target", ["release.csv", "release.csv.gz"])
 def test_a_nightly_csv_file_with_pseudonyms(
     target: str, policy: Path, database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
@@ -195,7 +195,7 @@ columns = {{ id = "person", age = "drop", sex = "drop", ward = "quasi_identifier
 """
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_several_tables_count_each_other(policy: Path, database: duckdb.DuckDBPyConnection) -> None:
     path = policy.with_name("two.toml")
     path.write_text(TWO_TABLES)
@@ -214,7 +214,7 @@ def test_several_tables_count_each_other(policy: Path, database: duckdb.DuckDBPy
         release(path)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_people_who_move_keep_labels_that_are_true(policy: Path, database: duckdb.DuckDBPyConnection) -> None:
     """Twelve people get another age each; sex stays, and is shown."""
     two_sexes = ("'f' AS sex", "['f', 'm'][1 + i % 2] AS sex")

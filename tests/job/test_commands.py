@@ -55,7 +55,7 @@ def test_a_fault_of_ours_is_no_broken_promise(
     assert (code, err) == (3, "duckanon release: it failed unexpectedly (RuntimeError).\n")
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_draft_can_be_checked_and_released(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with duckdb.connect("clinic.duckdb") as con:
         con.execute("""CREATE TABLE patients AS SELECT i AS id, 'p' || i || '@example.org' AS email, 20 + i % 4 AS age,
@@ -75,7 +75,7 @@ def test_a_draft_can_be_checked_and_released(folder: Path, capsys: pytest.Captur
     assert release("draft.toml", dry_run=True)["outcome"] == "dry run"
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.usefixtures("folder")
 def test_a_draft_with_several_sensitive_columns_promises_no_diversity(capsys: pytest.CaptureFixture[str]) -> None:
     """Classes are shaped for one of them: the first release of a draft failed, as smokers were among themselves."""

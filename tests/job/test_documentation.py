@@ -48,7 +48,7 @@ def test_its_links_lead_somewhere() -> None:
         assert (PAGE.parent / target.partition("#")[0]).exists()
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_the_policy_of_several_tables_is_one(folder: Path, database: duckdb.DuckDBPyConnection) -> None:
     (policy,) = re.findall(r"^```\n(\[key\].*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     (folder / "policy.toml").write_text(policy.replace("/etc/duckanon/key", "key"), encoding="utf-8")

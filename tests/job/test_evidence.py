@@ -32,7 +32,7 @@ def collected(policy: Path, to: Path) -> dict[str, str]:
         return {name: parts.read(name).decode() for name in parts.namelist()}
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_evidence_holds_everything_but_the_data(folder: Path, database: duckdb.DuckDBPyConnection) -> None:
     database.execute(
         f"""COPY (FROM 'people.parquet'
@@ -91,10 +91,13 @@ def test_there_is_no_evidence_of_another_file(folder: Path) -> None:
 
 def test_a_promise_that_is_asked_for_without_a_number_is_compared_without_one() -> None:
     """Whatever had `prediction = true` was refused: its numbers are the limits of the tests."""
-    table: Any = SimpleNamespace(promises=Promises(prediction=True, max_suppressed_fraction=0.1))
+    new_records = SimpleNamespace(makes_cells=False, makes_classes=False)
+    table: Any = SimpleNamespace(promises=Promises(prediction=True, max_suppressed_fraction=0.1), method=new_records)
     left = {"name": "max_suppressed_fraction", "asked": 0.1}
     entry: Any = {"promises": [{"name": "prediction: distance", "asked": 0.123}, left]}
     assert list(_differing_promises(table, entry)) == []
+    more: Any = {"promises": [*entry["promises"], {"name": "joint_k", "asked": 2}]}
+    assert list(_differing_promises(table, more)) == ["promises.joint_k"]
     without: Any = {"promises": [left]}
     assert list(_differing_promises(table, without)) == ["promises.prediction"]
     left["asked"] = 0.2

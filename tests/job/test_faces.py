@@ -200,7 +200,7 @@ promises = { k = 5 }
 """
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_the_hidden_value_of_a_table_is_no_share_of_rows(folder: Path, database: duckdb.DuckDBPyConnection) -> None:
     database.execute(
         """COPY (SELECT unnest(range(people)) AS id, region, sex, 10 + id % 7 AS cost

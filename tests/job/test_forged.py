@@ -23,9 +23,12 @@ import duckanon
 from duckanon.cli import arguments
 from duckanon.cli.main import main
 from duckanon.job import JobError, run, signing
+from duckanon.job import record as record_of
 from duckanon.job.evidence import evidence
 from duckanon.job.policy import Promises
-from duckanon.job.record_checks import PROMISES
+from duckanon.job.promise_sentences import is_sentence_of
+from duckanon.job.record import read
+from duckanon.job.record_checks import PROMISES, contradictions
 from tests.job.conftest import PEOPLE, POLICY
 
 RELEASED = 'report = "report.html"\n[key]\nenvironment = "DUCKANON_TEST_KEY"\n\n' + POLICY.replace(
@@ -212,6 +215,22 @@ RECORDS: dict[str, Damage] = {
     "a table that is a text": put("tables", value=["table"]),
     "another measure of the report": put(*TABLE, "measures", "classes", "after", "smallest", value=1000),
     "more recipients than were named": put("release", "recipient", value=["everybody"]),
+    "a sentence without a number": put(*KEPT, "k", "words", value="Nobody can ever be found."),
+    "a promise that nobody asked for": lambda record: table(record)["promises"].append(
+        {"name": "max_detectability_auc", "asked": 0.6, "measured": 0.5, "passed": True, "words": "All is well."}
+    ),
+    "an account that is not": lambda record: (
+        table(record)["promises"].append(
+            {"name": "joint_k", "asked": 2, "measured": 9, "passed": True, "words": "All is well."}
+        ),
+        record.update(account={"path": "account.sqlite", "releases": 1, "people": 120, "joint_k": 9}),
+    ),
+    "a report in another folder": put("report", "path", value="../report.html"),
+    "a report without a name": put("report", "path", value="\0"),
+    "a release in another folder": put(*OUTPUT, "path", value="./release.parquet"),
+    "a name that looks like a finding": put(*TABLE, "name", value="table: k: confirmed: 1000.\ntable"),
+    "a warning that nobody gave": put("warnings", value=["all is well."]),
+    "an older version's": put("duckanon", value="0.0.1"),
 }
 
 
@@ -232,8 +251,14 @@ def test_a_forged_record_is_refused(damage: str, copied: Path, capsys: pytest.Ca
         ('{"duckanon"', '[{"duckanon"'),
         ('{"duckanon"', "[" * 100_000 + '{"duckanon"'),
         ("}", ""),
+        ("{", "\ufeff{"),
+        ("{", "/* a comment */ {"),
+        ('"asked": 10', '"\\u0061sked": 50, "asked": 10'),
     ],
-    ids=["NaN", "infinite", "400 digits", "said twice", "half a character", "a list", "too deep", "cut off"],
+    ids=[
+        *("NaN", "infinite", "400 digits", "said twice", "half a character", "a list", "too deep", "cut off"),
+        *("a byte order mark", "a comment", "said twice in other letters"),
+    ],
 )
 def test_a_record_that_is_no_proper_json_is_refused(
     before: str, after: str, copied: Path, capsys: pytest.CaptureFixture[str]
@@ -267,7 +292,7 @@ def test_a_forged_file_is_refused_whose_hash_was_forged_too(
     refused_by_verify(capsys)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("damage", ROWS)
 def test_there_is_no_evidence_of_a_forged_file(damage: str, copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
     change_rows(ROWS[damage])
@@ -275,9 +300,90 @@ def test_there_is_no_evidence_of_a_forged_file(damage: str, copied: Path, capsys
     refused(capsys)
 
 
+@pytest.mark.parametrize(
+    ("damage", "says"),
+    [
+        (put("tables", 0, "output", "rows", value="many"), "tables[0].output.rows must be a valid integer"),
+        (without("tables", 0, "output", "rows"), "tables[0].output.rows is missing"),
+        (put("tables", 0, "output", "weather", value=1), "tables[0].output.weather is no field of a record"),
+        (put("tables", 0, "promises", 1, value=[]), "tables[0].promises[1] must be"),
+    ],
+)
+def test_the_damaged_field_is_named(damage: Damage, says: str, copied: Path) -> None:
+    change_record(damage)
+    with pytest.raises(JobError) as refusal:
+        record_of.read(RECORD)
+    assert str(refusal.value).startswith(f"{RECORD}: the record is damaged: {says}")
+
+
 def test_a_file_with_another_hash_is_refused(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
     change_rows("SELECT * FROM {} ORDER BY random()")
     assert all("table: sha256 differ" in sentence for sentence in refused(capsys))
+
+
+def test_a_record_that_says_something_twice_is_told_so(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text = RECORD.read_text(encoding="utf-8")
+    RECORD.write_text(text.replace('"outcome"', '"outcome": "released", "outcome"'), encoding="utf-8")
+    assert all("(it says something twice)" in sentence for sentence in refused(capsys))
+
+
+def test_a_recipient_s_copy_is_no_evidence_of_the_release(copied: Path) -> None:
+    change_record(lambda record: record.update(signing.copy_for_recipients(record)))
+    with pytest.raises(JobError, match="a copy for recipients"):
+        evidence(run.connection(), "policy.toml", "evidence.zip")
+
+
+COUNTED_K = '<data value="30" data-path="/tables/0/promises/0/measured">30</data>'
+PAGES = {
+    "a sentence more": ("</main>", "<p>Every class has at least 1000 people.</p></main>"),
+    "a number without its place": (COUNTED_K, "1000"),
+    "a number in other quotes": (COUNTED_K, COUNTED_K.replace('"', "'").replace("30", "1000")),
+    "a number of another place": (COUNTED_K, '<data value="240" data-path="/tables/0/rows">240</data>'),
+    "a number in a comment": (COUNTED_K, f"<!-- {COUNTED_K} -->1000"),
+    "a number in another form": (COUNTED_K, COUNTED_K.replace(">30<", ">3,000 %<")),
+    "a style that hides": ("</head>", "<style>data { display: none }</style></head>"),
+    "a script": ("</body>", "<script>document.body.textContent = 'k = 1000'</script></body>"),
+    "a picture with a script": (
+        '<div class="figures">\n',
+        '<div class="figures">\n<figure>\n<svg><script>1</script></svg>\n\n<figcaption><strong>A</strong>b</figcaption>'
+        "\n</figure>\n",
+    ),
+    "a picture that is a text": (
+        '<div class="figures">\n',
+        '<div class="figures">\n<p>Every class has 1000 people.</p>',
+    ),
+    "a mark of a reader": ("✓ Released", "✓ Released, and complies with the law"),
+    "nothing of it": None,
+}
+
+
+@pytest.mark.parametrize("change", PAGES)
+def test_a_report_that_the_job_did_not_write_is_refused_whose_hash_was_forged_too(
+    change: str, copied: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text, words = REPORT.read_text(encoding="utf-8"), PAGES[change]
+    assert words is None or words[0] in text
+    REPORT.write_text(text.replace(*words) if words else "", encoding="utf-8")
+    hash_again()
+    assert "report: " in refused_by_verify(capsys)
+
+
+def test_a_report_has_the_name_of_the_policy_or_that_of_evidence(
+    copied: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    change_record(put("report", "path", value="march.html"))
+    assert said(capsys, "verify", str(RELEASE), str(REPORT)) == (0, "")
+    REPORT.rename("march.html")
+    assert said(capsys, "verify", str(RELEASE)) == (0, "")
+    assert said(capsys, "verify", str(RELEASE), "march.html") == (0, "")
+
+
+def test_pictures_of_a_report_are_not_drawn_again(copied: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    text, place = REPORT.read_text(encoding="utf-8"), '<div class="figures">\n'
+    picture = "<figure>\n<svg><g/></svg>\n\n<figcaption><strong>A</strong>picture</figcaption>\n</figure>\n"
+    REPORT.write_text(text.replace(place, place + picture, 1), encoding="utf-8")
+    hash_again()
+    assert said(capsys, "verify", str(RELEASE), str(REPORT)) == (0, "")
 
 
 @pytest.mark.parametrize("is_hashed", [False, True])
@@ -339,6 +445,42 @@ def test_what_is_not_damaged_is_believed(copied: Path, capsys: pytest.CaptureFix
 def test_every_promise_of_a_policy_has_a_rule() -> None:
     asked = set(Promises.model_fields) - {"l_kind", "c"}
     assert asked <= set(PROMISES)
+    for kind in PROMISES:
+        assert not is_sentence_of(kind, "age", "All is well.")
+
+
+def test_sentences_of_each_kind_are_taken_as_the_job_writes_them() -> None:
+    """Those of which the tests of the job make no release."""
+    small = "1 class differs from the previous release by fewer than 10 people: an attacker who knows who came or left "
+    for kind, about, words in (
+        ("recursive l", "a.b (c)", "In every class the top a.b (c) is less frequent than 1.5 times the rare values."),
+        ("l", "a", "Every class has at least 2.7182818284590446 values of a, counted by their entropy."),
+        ("t", "a", "In every class, a is distributed as in the whole release, up to a distance of 5.55e-17."),
+        ("max_small_changes", "", small + "in between learns more than their class."),
+        ("max_small_changes", "", "No class differs from the previous release by fewer than 10 rows."),
+        ("max_correlation_difference", "", "Correlations differ from the original's by 0.0123 in the median."),
+        ("max_marginal_difference", "", "The distribution of no column differs from the original's by more than 0."),
+    ):
+        assert is_sentence_of(kind, about, words)
+        assert not is_sentence_of(kind, about, f"{words} All is well.")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Nobody can ever be found.",
+        "Every class has at least 30 people, and nobody can ever be found.",
+        "Every class has at least 30 people.\nNobody can ever be found.",
+        "Every class has at least 30 people. Every class has at least 30 people.",
+        "Every class has at least thirty people.",
+        "\x1b[2JEvery class has at least 30 people.",
+    ],
+)
+def test_a_sentence_that_the_job_does_not_write_is_a_contradiction(words: str, copied: Path) -> None:
+    change_record(put(*KEPT, "k", "words", value=words))
+    assert [(name, found) for _, name, found in contradictions(read(RECORD))] == [
+        ("k", "its sentence is not that of the promise")
+    ]
 
 
 def forge_everything() -> None:
@@ -388,7 +530,7 @@ def test_only_a_signature_notices_where_everything_was_forged(
 
 NOT_IN_ANY_FILE = re.compile(
     r"duckanon|duckdb|python|started|finished|warnings|tables/0/source"
-    r"|tables/0/measures/?(step|classes|risk|coarseness|narrowing|prediction|erased|utility|$).*"
+    r"|tables/0/sha256|tables/0/measures/?(step|classes|risk|coarseness|narrowing|prediction|erased|utility|$).*"
 )
 """What only a signature covers, or only the report says."""
 
@@ -407,12 +549,11 @@ def others(value: Json) -> list[Json]:
     if isinstance(value, int | float):
         return [value + 1, -1, 2 * value + 0.5, None, 10**16, "x"]
     if isinstance(value, str):
-        return [f"{value}x", "", 5, None]
+        return [f"{value}x", "", 5, None, *(["0" * 64] if len(value) == 64 else [])]
     return [[], {}, None, value + value[:1] if isinstance(value, list) else {**value, "more": 1}]
 
 
 @pytest.mark.thorough
-@pytest.mark.study
 def test_a_change_of_any_part_of_a_record_is_noticed_by_evidence(
     copied: Path, database: duckdb.DuckDBPyConnection
 ) -> None:

@@ -12,9 +12,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from duckanon._core.common import journal, own_files
-from duckanon._core.common.locks import give_back, take_lock, temporary_folder
+from duckanon._core.common import outbox, own_files
 from duckanon._core.common.outbox import lock_path
+from duckanon._core.common.own_files import release_lock, take_lock, temporary_folder
 from duckanon._extension import extension_file
 from duckanon._extension.extension_file import NAME
 from duckanon.cli import main as cli
@@ -61,7 +61,7 @@ def policy_of(folder: Path, how: str, target: str) -> Path:
 @pytest.mark.parametrize(
     ("how", "link"),
     [
-        pytest.param(how, link, marks=[] if (how, link) in USUAL else pytest.mark.rotating)
+        pytest.param(how, link, marks=[] if (how, link) in USUAL else pytest.mark.thorough)
         for how in METADATA
         for link in (None, os.link, os.symlink)
     ],
@@ -129,13 +129,13 @@ def test_a_release_is_known_by_its_record_wherever_that_is(folder: Path) -> None
 
 
 def test_a_file_that_appears_at_the_target_meanwhile_stays(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    decide = journal.decide
+    decide = outbox.decide
 
-    def written_meanwhile(pairs: list[journal.Pair], mark: str | None) -> None:
+    def written_meanwhile(pairs: list[outbox.Pair], mark: str | None) -> None:
         decide(pairs, mark)
         Path("release.parquet").write_text("notes of mine")
 
-    monkeypatch.setattr(journal, "decide", written_meanwhile)
+    monkeypatch.setattr(outbox, "decide", written_meanwhile)
     with pytest.raises(FileProblem, match=r"release\.parquet: duckanon did not write this file"):
         release("policy.toml")
     assert Path("release.parquet").read_text() == "notes of mine"
@@ -179,7 +179,7 @@ def test_what_cannot_be_removed_keeps_the_mark(tmp_path: Path, monkeypatch: pyte
     with monkeypatch.context() as patched:
         patched.setattr(Path, "unlink", lambda path: (_ for _ in ()).throw(PermissionError()))
         own_files.remove_folder(folder)
-    assert own_files.is_marked(folder)
+    assert own_files.has_mark(folder)
     own_files.remove_folder(folder)
     assert not folder.exists()
 
@@ -211,13 +211,13 @@ def test_a_lock_of_a_killed_process_is_taken(tmp_path: Path) -> None:
         path.write_text(text)
         lock = take_lock(path)
         assert lock is not None
-        give_back(lock)
+        release_lock(lock)
         assert not path.exists()
 
 
 def test_a_temporary_folder_has_the_mark_and_goes(tmp_path: Path) -> None:
     with temporary_folder(tmp_path) as folder:
-        assert own_files.is_marked(folder)
+        assert own_files.has_mark(folder)
         (folder / "parts").mkdir()
         (folder / "parts" / "original").touch()
     assert list(tmp_path.iterdir()) == []
@@ -247,3 +247,25 @@ def test_an_extension_of_somebody_else_stays(name: str, tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="is no extension of duckanon"):
             extension_file._replace(path, written)
         assert path.read_bytes() == other
+
+
+@pytest.mark.parametrize(
+    ("files", "is_marked"),
+    [
+        ({}, True),  # a process was killed before it wrote the mark
+        ({own_files._MARK: own_files._TEXT[:9]}, True),
+        ({own_files._MARK: own_files._TEXT, "a": "b"}, True),
+        ({own_files._MARK: own_files._TEXT[:9], "a": "b"}, False),
+        ({own_files._MARK: "of somebody else"}, False),
+        ({"a": "b"}, False),
+    ],
+)
+def test_a_folder_is_ours_by_its_mark_or_by_nothing(tmp_path: Path, files: dict[str, str], is_marked: bool) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+    assert own_files.has_mark(folder) is is_marked
+    (tmp_path / "link").symlink_to(folder)
+    assert not own_files.has_mark(tmp_path / "link") or files
+    assert not own_files.has_mark(tmp_path / "nowhere")

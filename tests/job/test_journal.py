@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from duckanon._core.common import journal, own_files
+from duckanon._core.common import outbox, own_files
 from duckanon.job import FileProblem, run
 from duckanon.job.places import Outbox
 
@@ -61,7 +61,7 @@ STATES = (["old"] * 3, ["old"] * 3, ["old", "old", ""], ["new", "old", ""], ["ne
 """What is there when a run is killed at its renames: the list of them, the record's, and those of the files."""
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("step", range(5))
 @pytest.mark.parametrize("whose", range(3))
 def test_the_next_run_completes_what_was_decided(places: list[Path], step: int, whose: int) -> None:
@@ -160,7 +160,7 @@ def test_a_journal_of_somebody_else_is_not_believed(places: list[Path], attack: 
     hidden = folder / "a.csv" if attack != "another name" else folder / "b.csv"
     hidden.write_text("evil")
     target = places[0] if attack == "open to others" else places[1]
-    journal.decide([(hidden, target)], None)
+    outbox.decide([(hidden, target)], None)
     with Outbox(places):
         assert texts(places) == ["old"] * 3
     assert not folder.exists()
@@ -190,8 +190,19 @@ def test_a_killed_release_is_out_where_all_that_counted_it_say_so(
     hidden = [Outbox.beside(Outbox(places), path) for path in places]
     for path in hidden:
         path.write_text("new")
-    journal.decide(list(zip(hidden, places, strict=True)), "the mark")
+    outbox.decide(list(zip(hidden, places, strict=True)), "the mark")
     where: Any = SimpleNamespace(tables=["t"] if has_tables else [], written=places, only_read=[])
     refuse: Any = SimpleNamespace(refuse=lambda path: None)
-    with run._outbox(where, knows(warehouse), None if account is None else knows(account), refuse, dry_run=False):
+    with run._open_outbox(where, knows(warehouse), None if account is None else knows(account), refuse):
         assert texts(places) == (["new"] * 3 if is_out else ["old"] * 3)
+
+
+def test_a_single_file_is_there_at_every_moment(tmp_path: Path) -> None:
+    """Of several files the record goes first; of one, whoever reads it sees the old one or the new one."""
+    (tmp_path / "hidden").mkdir()
+    path, hidden = tmp_path / "a.csv", tmp_path / "hidden" / "a.csv"
+    path.write_text("old")
+    hidden.write_text("new")
+    moments: list[list[str]] = []
+    outbox.rename([(hidden, path)], lambda asked: moments.append(texts([asked])), is_undone=True)
+    assert [*moments, texts([path])] == [["old"], ["new"]]

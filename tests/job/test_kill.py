@@ -63,7 +63,7 @@ def assert_whole(folder: Path) -> None:
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("kills", [1, pytest.param(50, marks=pytest.mark.thorough)])
+@pytest.mark.parametrize("kills", [1, 50])
 def test_killed_jobs_leave_whole_releases(
     kills: int, folder: Path, database: duckdb.DuckDBPyConnection, jobs: subprocess.Popen[str]
 ) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon.job.lines import line_of
+from duckanon.job.policy_file import line_of
 from tests.profiles import cheap
 
 DOCUMENT = '''\
@@ -60,7 +60,7 @@ def test_the_line_of_a_value(path: tuple[str | int, ...], line: int) -> None:
     assert line_of(DOCUMENT, path) == line
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @cheap
 @given(
     st.dictionaries(

@@ -65,7 +65,7 @@ def write_visits(database: duckdb.DuckDBPyConnection, ward: str) -> None:
     database.execute(f"COPY (SELECT i AS patient, {ward} AS ward FROM range(40) AS t(i)) TO 'visits.csv'").fetchall()
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.usefixtures("key")
 def test_tables_are_joined_by_pseudonyms(clinic: Path, database: duckdb.DuckDBPyConnection) -> None:
     """The same value has the same pseudonym, be it a number of Parquet or a text of CSV; HMAC-SHA-256 says which."""
@@ -80,7 +80,7 @@ def test_tables_are_joined_by_pseudonyms(clinic: Path, database: duckdb.DuckDBPy
     assert all(KEY.encode() not in path.read_bytes() for path in clinic.iterdir())
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.usefixtures("key")
 def test_classes_of_two_tables_put_together_single_people_out(
     clinic: Path, database: duckdb.DuckDBPyConnection
@@ -122,7 +122,7 @@ def test_linked_k_is_that_of_the_assessment(folder: Path, database: duckdb.DuckD
     assert (measured["k"], measured["linked_k"]) == expected
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_plan_is_used_again_and_new_small_classes_are_left_out(
     folder: Path, database: duckdb.DuckDBPyConnection
 ) -> None:
@@ -155,7 +155,7 @@ def test_a_plan_is_used_again_and_new_small_classes_are_left_out(
         )
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_who_came_between_two_releases_is_noticed(folder: Path, database: duckdb.DuckDBPyConnection) -> None:
     """The class of one who came has one more row, and the difference tells the diagnosis."""
     release(folder / "policy.toml")
@@ -203,3 +203,17 @@ def test_dates_of_a_person_are_shifted_together(folder: Path, database: duckdb.D
         "SELECT DISTINCT days FROM (SELECT max(day) - min(day) AS days FROM 'release.parquet' GROUP BY patient)"
     ).fetchall() == [(1,)]
     assert {c["name"]: c["treatment"] for c in table["columns"]}["day"] == "shifted per person"
+
+
+def test_changes_are_counted_in_people_where_pseudonyms_tell_who_they_are(folder: Path) -> None:
+    (folder / "key").write_text("a key of at least sixteen characters")
+    shown = changed(
+        folder,
+        ('"person"', '{ role = "person", pseudonym = true }'),
+        ("k = 10", 'k = 10\n[key]\nfile = "key"'),
+        name="shown.toml",
+    )
+    assert [release(shown)["tables"][0].get("changes"), release(shown)["tables"][0]["changes"]["counted"]] == [
+        None,
+        "people",
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from itertools import combinations
 from pathlib import Path
@@ -12,9 +13,11 @@ import pytest
 from duckanon.cli.main import main
 from duckanon.job import PolicyError, PromiseBroken, policy_file, release, run
 from duckanon.job.check import check_policy
+from duckanon.job.consistency import check_exact_events
 from duckanon.job.draft import draft
-from duckanon.job.linked_consistency import uncounted
 from duckanon.job.linked_counts import LinkedPart, LinkedTables
+from duckanon.job.linked_release import count_known_events
+from duckanon.job.policy import Table
 from tests.job.conftest import LINKED_PEOPLE, LINKED_POLICY
 
 
@@ -76,6 +79,13 @@ def test_events_are_released_together_and_counted_on_their_files(
     names = [table["output"]["path"] for table in record["tables"]]
     assert main(["verify", *names]) == 0
     assert "visits: known_events: confirmed: " in capsys.readouterr().out
+    (path,) = hospital.glob("*.record.json")
+    honest = path.read_text()
+    record["linked"]["exposure"][0]["unique"] += 0.1
+    path.write_text(json.dumps(record))
+    assert main(["verify", *names]) == 1
+    assert "linked: DIFFERS: attackers find another share of the people" in capsys.readouterr().out
+    path.write_text(honest)
     text = (hospital / "visits_out.csv").read_text()
     changed = text.splitlines()
     changed[1] = changed[1].replace(changed[1].split(",")[1], "another ward", 1)
@@ -94,17 +104,17 @@ def test_an_event_that_a_person_does_not_have_tells_who_it_is(database: duckdb.D
     assert (absent["people"], absent["unique"], absent["under_k"]) == (1, 1, 1)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_release_that_breaks_the_promise_is_not_published(hospital: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Labels that somebody changes after the method are found: one row of a ward that nobody else has."""
     from duckanon.job import linked_release
 
     together = linked_release.release_together
 
-    def changed(con: duckdb.DuckDBPyConnection, file: object, people: object, events: dict, *others: object) -> None:
-        together(con, file, people, events, *others)
+    def changed(job: run.Run, people: dict, events: dict) -> None:
+        together(job, people, events)
         name = events["visits"].released
-        con.execute(f"UPDATE {name} SET ward = 'x' WHERE rowid = (SELECT min(rowid) FROM {name})").fetchall()
+        job.con.execute(f"UPDATE {name} SET ward = 'x' WHERE rowid = (SELECT min(rowid) FROM {name})").fetchall()
 
     with monkeypatch.context() as patched:
         patched.setattr(linked_release, "release_together", changed)
@@ -121,7 +131,7 @@ def test_a_release_that_breaks_the_promise_is_not_published(hospital: Path, monk
         release(policy(hospital, ("[tables.visits]", "[tables.visits]\npromises = { max_confidence = 0.3 }")))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_known_events_tell_little_about_sensitive_columns(hospital: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The largest share, the fewest values and the distance are those that a receiver counts, and verify confirms."""
     limits = {"max_confidence": 0.8, "l": 4, "t": 0.3}
@@ -221,6 +231,7 @@ DAY = "(DATE '2025-01-01' + patient::INTEGER)"
         ("patients", "first_visit", f"strftime({DAY}, '%d/%m/%Y')", "holds dates"),
         ("patients", "household", "md5((patient // 3)::VARCHAR)", "links people, as the key of a household does"),
         ("patients", "household_size", "2 + patient % 2", None),
+        ("patients", "marker", "md5((patient // 3)::VARCHAR)", None),
     ],
 )
 def test_what_tells_of_events_and_is_not_counted_is_found(
@@ -231,12 +242,12 @@ def test_what_tells_of_events_and_is_not_counted_is_found(
     path = policy(hospital, (before, f'age = "quasi_identifier"\n{column} = "free"'))
     query = f"SELECT patient, {values} AS {column} FROM '{table}.parquet'"
     types = {row[0]: row[1] for row in database.execute(f"DESCRIBE {query}").fetchall()}
-    found = uncounted(database, policy_file.read(path), table, types, query)
+    found = check_exact_events(database, policy_file.read(path), table, types, query)
     assert (says is None) == (found is None)
     assert found is None or f"columns.{column} {says}" in str(found)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_dates_as_text_stop_the_job(hospital: Path, database: duckdb.DuckDBPyConnection) -> None:
     """The check finds them in a sample of the rows, as the release does; narrowing lets them pass."""
     database.execute(
@@ -251,7 +262,7 @@ def test_dates_as_text_stop_the_job(hospital: Path, database: duckdb.DuckDBPyCon
     assert release(policy(hospital, role, narrowing))["outcome"] == "released"
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_columns_of_two_types_and_people_without_events(hospital: Path, database: duckdb.DuckDBPyConnection) -> None:
     """A date that is a text in one table is refused; people without events are in their class all the same."""
     path = policy(hospital, ('taken = "drop"', 'day = "quasi_identifier"'))
@@ -270,7 +281,7 @@ def test_columns_of_two_types_and_people_without_events(hospital: Path, database
     assert record["linked"]["known"] == 2
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_one_table_of_events_with_classes_bands_and_a_ladder(
     hospital: Path, database: duckdb.DuckDBPyConnection, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -300,7 +311,7 @@ def test_one_table_of_events_with_classes_bands_and_a_ladder(
     assert "known_events: confirmed" in capsys.readouterr().out
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_draft_for_people_with_several_rows_names_the_method(
     hospital: Path, database: duckdb.DuckDBPyConnection
 ) -> None:
@@ -313,3 +324,31 @@ def test_a_draft_for_people_with_several_rows_names_the_method(
         texts.append(draft(con, str(hospital / file), None, None))
     assert "To release which rows are one person's: release_linked" in texts[0]
     assert "release_linked" not in texts[1]
+
+
+def test_the_events_of_a_person_are_known_only_where_a_pseudonym_links_them(
+    database: duckdb.DuckDBPyConnection,
+) -> None:
+    con = database.cursor()
+    con.execute("CREATE TEMP TABLE visits_out AS SELECT p, p % 2 AS ward FROM range(10) AS t(p)")
+    linked = LinkedTables(con, [LinkedPart("visits", "visits_out", "p", ["ward"], 1)])
+    releases = {}
+    for name, is_shown in (("visits", True), ("people", False)):
+        method = {"name": "release_linked"} if is_shown else {"name": "recode"}
+        person = {"role": "person", "pseudonym": is_shown}
+        table = {
+            "source": {"path": "a.parquet"},
+            "target": {"path": "b.parquet"},
+            "columns": {"p": person, "ward": "quasi_identifier"},
+            "method": method,
+            "promises": {"k": 5},
+        }
+        releases[name] = (Table.model_validate(table), None, None)
+    ((name, (promise,)),) = count_known_events(linked, releases).items()  # type: ignore[arg-type]
+    assert (name, promise.name, promise.asked, promise.measured, promise.passed) == (
+        "visits",
+        "known_events",
+        5,
+        5,
+        True,
+    )

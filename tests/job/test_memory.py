@@ -24,7 +24,7 @@ from duckanon.cli.release_command import summary
 from duckanon.job import FileProblem, PolicyError, PromiseBroken, backends, release
 from duckanon.job.record import differences
 from duckanon.large import workspace
-from duckanon.large.memory import Budget
+from duckanon.large.workspace import Budget
 from tests.job.conftest import changed, leave_release
 
 K = 10
@@ -34,6 +34,7 @@ PEOPLE = f"""
            (hash(i, 2) % 900)::INTEGER AS sex, ['flu', 'asthma', 'cold'][1 + (hash(i, 3) % 3)::INTEGER] AS diagnosis
     FROM range({ROWS}) AS t(i)
 """
+BUDGET = workspace.budget
 QUICK = ("boxes", "release.csv")
 METHODS = {
     "boxes": "",
@@ -59,7 +60,6 @@ def policy(folder: Path, method: str, *more: tuple[str, str]) -> Path:
     return changed(folder, ('name = "suppress_cells"', f'name = "{method}"\n{METHODS.get(method, "")}'), *more)
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("method", "target"),
     [
@@ -155,7 +155,7 @@ CHANGES: dict[str, list[tuple[str, str]]] = {
 }
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_package_that_partitions_need_is_named_before_the_release(
     people: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -204,7 +204,8 @@ def test_a_plan_that_is_there_is_applied_within_any_memory(people: Path) -> None
         ("1MB", r"^memory must be at least \d+MB here; got 1MB\.$"),
     ],
 )
-def test_amounts_of_memory(given: str, sentence: str, people: Path) -> None:
+def test_amounts_of_memory(given: str, sentence: str, people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workspace, "budget", BUDGET)  # as it is, not of a terabyte
     path = policy(people, "boxes")
     path.write_text(f'memory = "{given}"\n' + path.read_text())
     with pytest.raises(PolicyError, match=sentence):
@@ -245,7 +246,7 @@ _JOB = """
 import sys
 from duckanon.job import release, backends
 from duckanon.large import pipeline, workspace
-from duckanon.large.memory import Budget
+from duckanon.large.workspace import Budget
 backends.COSTS = dict.fromkeys(backends.COSTS, backends.Cost(10**12, 0, 0))
 workspace.budget = lambda memory: Budget(300 * 10**6, 20_000)
 read = pipeline._read
@@ -291,7 +292,7 @@ def test_a_target_that_cannot_be_written(people: Path) -> None:
         release(policy(people, "boxes", ("release.parquet", "nowhere/release.parquet")), memory="100GB")
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_the_command_takes_memory(people: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Notes go to standard error, not into the report."""
     policy(people, "svd_swap")

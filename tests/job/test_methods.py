@@ -20,7 +20,6 @@ PARAMETERS = {
 QUICK = [("recode", "release.parquet"), ("boxes", "release.csv"), ("microaggregate", "release.parquet")]
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("method", "target"),
     [

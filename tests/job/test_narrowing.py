@@ -8,10 +8,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from duckanon._core.privacy.narrowing import Pairs, sentence
+from duckanon._core.privacy.narrowing import NarrowPairs, describe_pairs
 from duckanon.job import check, draft, policy_file, refusals, run
 from duckanon.job.errors import PolicyError
-from duckanon.job.refusals import told
+from duckanon.job.refusals import read_judged_pairs
 
 SURVEY = """
     SELECT DATE '1940-01-01' + (hash(i) % 22_000)::INTEGER AS date_of_birth,
@@ -62,7 +62,7 @@ def _lines(policy: Path) -> list[str]:
     ]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_check_names_all_columns_with_their_lines(survey: Path) -> None:
     with pytest.raises(PolicyError) as error:
         check.check_policy(survey / "policy.toml")
@@ -74,24 +74,24 @@ def test_check_names_all_columns_with_their_lines(survey: Path) -> None:
 
 def test_the_release_speaks_the_words_of_the_policy(survey: Path) -> None:
     file = policy_file.read(survey / "policy.toml")
-    pairs = Pairs([("v1", "date_of_birth"), ("v2", "date_of_birth")], [])
+    pairs = NarrowPairs([("v1", "date_of_birth"), ("v2", "date_of_birth")], [])
     with pytest.raises(PolicyError) as error, refusals.translate_errors(file, "table"):
-        raise duckdb.InvalidInputException(f"anon.recode: {sentence(pairs)}")
+        raise duckdb.InvalidInputException(f"anon.recode: {describe_pairs(pairs)}")
     assert str(error.value).split("\n") == _lines(survey / "policy.toml")
 
 
 def test_pairs_are_read_from_a_refusal() -> None:
-    pairs = Pairs([("a", "x"), ("b c", "y")], [("d", "x"), ("e", "y")])
-    assert told(f"anon.boxes: {sentence(pairs)}") == [
+    pairs = NarrowPairs([("a", "x"), ("b c", "y")], [("d", "x"), ("e", "y")])
+    assert read_judged_pairs(f"anon.boxes: {describe_pairs(pairs)}") == [
         ("a", "x", True),
         ("b c", "y", True),
         ("d", "x", None),
         ("e", "y", None),
     ]
-    assert told("anon.boxes: k must be a whole number; got 1.") == []
+    assert read_judged_pairs("anon.boxes: k must be a whole number; got 1.") == []
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_draft_shows_what_the_release_would_refuse(survey: Path) -> None:
     roles = {"date_of_birth": "quasi_identifier", "sex": "quasi_identifier", "v1": "sensitive", "v2": "?", "v3": "?"}
     with run.connection() as con:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import duckdb
 import pytest
 
-from duckanon._bridge.shared_values import shared_values
+from duckanon._bridge.shared_values import count_shared_values
 from duckanon.job import PolicyError, PromiseBroken, promises, release
 from duckanon.job.policy import Column
 from tests.job.conftest import changed
@@ -29,7 +29,7 @@ def policy(folder: Path, database: duckdb.DuckDBPyConnection) -> Path:
     return changed(folder, *numeric, ('"suppress_cells"', '"synthesize"\nk = 5'))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_values_of_few_people_are_counted_on_the_file(policy: Path, folder: Path) -> None:
     try:
         record = release(policy)
@@ -92,13 +92,13 @@ def test_what_a_bad_release_shows_is_found(database: duckdb.DuckDBPyConnection) 
         "SELECT count(*) FROM (SELECT diagnosis FROM people GROUP BY 1 HAVING count(DISTINCT patient) < 3) "
         "JOIN people USING (diagnosis)"
     ).fetchone()
-    assert shared_values(con, "people", "people", ["diagnosis"], 5, "patient").rare == held > 100
-    assert shared_values(con, "people", "people", ["sex"], 5, "patient").rare == 8
-    assert shared_values(con, "people", "people", ["sex"], 4, "patient").rare == 0
+    assert count_shared_values(con, "people", "people", ["diagnosis"], 5, "patient").rare == held > 100
+    assert count_shared_values(con, "people", "people", ["sex"], 5, "patient").rare == 8
+    assert count_shared_values(con, "people", "people", ["sex"], 4, "patient").rare == 0
     con.execute("CREATE OR REPLACE TABLE drawn AS SELECT 999.5 AS diagnosis, NULL::VARCHAR AS sex").fetchall()
-    assert shared_values(con, "people", "drawn", ["diagnosis", "sex"], 5, "patient").rare == 0
+    assert count_shared_values(con, "people", "drawn", ["diagnosis", "sex"], 5, "patient").rare == 0
     con.execute("INSERT INTO people (patient, sex) VALUES (1, NULL)").fetchall()
-    assert shared_values(con, "people", "drawn", ["sex"], 5, "patient").rare == 1
+    assert count_shared_values(con, "people", "drawn", ["sex"], 5, "patient").rare == 1
 
 
 def test_unrounded_numbers_are_compared_at_the_digits_of_the_release(database: duckdb.DuckDBPyConnection) -> None:
@@ -106,4 +106,4 @@ def test_unrounded_numbers_are_compared_at_the_digits_of_the_release(database: d
     con.execute("CREATE OR REPLACE TABLE people AS SELECT unnest([0.12, 0.1201, 0.1249, 0.5, 0.505])::DOUBLE AS x")
     for values, cells in (("[0.12, 0.12]", 0), ("[0.12, 0.5]", 1), ("[0.5, 0.51]", 2), ("[0.1201]", 1), ("[0.3]", 0)):
         con.execute(f"CREATE OR REPLACE TABLE drawn AS SELECT unnest({values})::DOUBLE AS x").fetchall()
-        assert shared_values(con, "people", "drawn", ["x"], 10, None).rare == cells
+        assert count_shared_values(con, "people", "drawn", ["x"], 10, None).rare == cells

@@ -16,8 +16,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from duckanon._bridge.sql import opened_files
-from duckanon._core.common import journal
+from duckanon._bridge.sql import watch_files
+from duckanon._core.common import outbox
 from duckanon._core.common.outbox import lock_path
 from duckanon.cli import main as cli
 from duckanon.job import FileProblem, JobError, check, policy_file, release, run
@@ -82,7 +82,7 @@ def contents(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("how", SPELLINGS)
 def test_a_source_is_not_overwritten_however_it_is_spelled(
     how: str, people: Path, capsys: pytest.CaptureFixture[str]
@@ -98,7 +98,7 @@ def test_a_source_is_not_overwritten_however_it_is_spelled(
     assert contents(people) == before
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_check_of_the_policy_says_it_too(people: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check, "connection", run.connection)
     for how in ("expression", "view"):
@@ -107,7 +107,7 @@ def test_a_check_of_the_policy_says_it_too(people: Path, monkeypatch: pytest.Mon
     assert check.check_policy(policy_of(people, spelled("view", people), "release.csv"))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["peo'ple.csv", 'peo"ple.csv', "peo\\ple.csv", "peo\nple.csv", "peo ple €.csv"])
 def test_names_of_files_with_odd_letters(name: str, people: Path) -> None:
     shutil.move("people.csv", name)
@@ -124,7 +124,7 @@ WRITTEN = {"target": "x.csv", "report": "r.html", "record": "x.json"}
 READ = {"source": "people.csv", "key": "secret.csv", "hierarchy": "ages.csv", "policy": "policy.csv"}
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("link", [os.link, os.symlink, None], ids=["hard link", "symbolic link", "same name"])
 def test_no_file_of_a_job_takes_the_place_of_one_that_it_reads(
     link: Callable[[str, str], None] | None, people: Path
@@ -169,13 +169,13 @@ def test_an_original_that_comes_into_the_targets_place_meanwhile_stays(
     policy = policy_of(people, "FROM 'people.csv'", "release.csv")
     release(policy)
     before = contents(people)
-    decide = journal.decide
+    decide = outbox.decide
 
-    def moved(pairs: list[journal.Pair], mark: str | None) -> None:
+    def moved(pairs: list[outbox.Pair], mark: str | None) -> None:
         decide(pairs, mark)
         os.replace("people.csv", pairs[0][1])
 
-    monkeypatch.setattr(journal, "decide", moved)
+    monkeypatch.setattr(outbox, "decide", moved)
     with pytest.raises(FileProblem, match=r"release\.csv: the job reads this file, and must not overwrite it"):
         release(policy)
     after = contents(people)
@@ -217,7 +217,7 @@ def test_duckdb_tells_what_it_opened(tmp_path: Path, database: duckdb.DuckDBPyCo
             database.execute(f"COPY (SELECT 1 AS a) TO '{tmp_path}/{name}'").fetchall()
         else:
             (tmp_path / name).write_text("a\n1\n")
-    with opened_files(database) as so_far:
+    with watch_files(database) as so_far:
         assert so_far() == set()
         database.execute(f"SELECT * FROM '{tmp_path}/a.csv', '{tmp_path}/c*.parquet'").fetchall()
         database.execute(f"SELECT (SELECT content FROM read_text('{tmp_path}/b.txt'))").fetchall()

@@ -37,12 +37,12 @@ def differences(con: duckdb.DuckDBPyConnection, query: str, keep: list[str]) -> 
     return sum(con.execute(f"SELECT count(*) FROM ({side})").fetchall()[0][0] for side in sides)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_few_buckets_are_cases_with_the_same_cells(con: duckdb.DuckDBPyConnection) -> None:
     pytest.importorskip("sqlglot")
     con.execute("UPDATE original SET age = 500 WHERE age = 3").fetchall()  # never seen by the plan
     con.execute("UPDATE original SET sex = 'new' WHERE sex = 'M' AND age < 30").fetchall()
-    query = plans.applied(con, "original", KEEP)
+    query = plans.label_query(con, "original", KEEP)
     assert "CASE" in query
     assert differences(con, query, KEEP) == 0
     assert con.execute("SELECT count(DISTINCT visit) > 1 AND count(DISTINCT sex) > 1 FROM asked").fetchall() == [
@@ -68,7 +68,7 @@ def test_else_they_are_looked_up(con: duckdb.DuckDBPyConnection, monkeypatch: py
         for module in [name for name in sys.modules if name.startswith("duckanon._render")]:
             monkeypatch.delitem(sys.modules, module)  # as if it had never been there
         monkeypatch.setitem(sys.modules, "sqlglot", None)
-    query = plans.applied(con, "original", keep)
+    query = plans.label_query(con, "original", keep)
     assert "CASE" not in query
     assert differences(con, query, keep) == 0
     assert "nobody" not in str(con.execute("DESCRIBE asked").fetchall())

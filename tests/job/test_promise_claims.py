@@ -7,8 +7,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from duckanon.job import PolicyError, check, consistency, policy_file, promise_claims
-from duckanon.job.policy import Promises
+from duckanon.job import PolicyError, check, consistency, policy_file
+from duckanon.job.consistency import list_promises
+from duckanon.job.policy import Promises, Table
 from duckanon.job.run import release
 from tests.job.conftest import POLICY, changed, leave_release
 
@@ -34,13 +35,13 @@ def test_a_promise_that_nothing_counts_is_refused_with_its_line(given: str, tmp_
 
 
 def test_every_field_of_the_promises_is_claimed() -> None:
-    assert set(promise_claims.COUNTED) == set(Promises.model_fields)
+    assert set(consistency.COUNTED) == set(Promises.model_fields)
 
 
 def test_a_promise_that_a_later_version_forgets_to_claim_is_refused(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delitem(promise_claims.COUNTED, "max_small_changes")
+    monkeypatch.delitem(consistency.COUNTED, "max_small_changes")
     path = changed(folder, ("k = 10", "k = 10\nmax_small_changes = 0"))
     with pytest.raises(PolicyError, match=r"line 20: promises\.max_small_changes is not counted by this version"):
         check.check_policy(path)
@@ -88,3 +89,26 @@ def test_a_released_pseudonym_is_listed_with_what_is_counted_of_it(
     key = ("[source]", '[key]\nenvironment = "DUCKANON_TEST_KEY"\n\n[source]')
     listed = check.check_policy(changed(folder, person, key))
     assert listed == ["table: suppress_cells to release.parquet; promises k, linked_k, max_suppressed_fraction"]
+
+
+@pytest.mark.parametrize(
+    ("method", "is_shown", "promises", "is_implied"),
+    [
+        ("recode", True, {"k": 5}, True),
+        ("recode", True, {"k": 5, "linked_k": 3}, True),
+        ("recode", False, {"k": 5}, False),
+        ("release_linked", True, {"k": 5}, False),
+        ("synthesize", False, {}, False),
+    ],
+)
+def test_linked_rows_are_promised_where_a_pseudonym_links_classes(
+    method: str, is_shown: bool, promises: dict[str, int], is_implied: bool
+) -> None:
+    table = {
+        "source": {"path": "a.parquet"},
+        "target": {"path": "b.parquet"},
+        "columns": {"p": {"role": "person", "pseudonym": is_shown}, "ward": "quasi_identifier"},
+        "method": {"name": method},
+        "promises": promises,
+    }
+    assert list_promises(Table.model_validate(table)).count("linked_k") == is_implied

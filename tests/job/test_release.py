@@ -25,7 +25,7 @@ FILES = {
 }
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("target", FILES)
 def test_the_file_has_what_the_record_tells(target: str, folder: Path) -> None:
     record = release(changed(folder, ("release.parquet", target)))
@@ -216,7 +216,7 @@ def test_a_link_is_followed_to_the_release(folder: Path) -> None:
     assert (folder / "store" / "real.parquet").stat().st_size > 0
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_sources_of_all_kinds_give_the_same_release(folder: Path, database: duckdb.DuckDBPyConnection) -> None:
     people = "FROM 'people.parquet'"
     database.execute(f"COPY ({people} WHERE id % 2 = 0) TO 'part1.csv'").fetchall()
@@ -288,7 +288,7 @@ def test_no_error_tells_a_password(folder: Path, before: str, after: str) -> Non
     assert "my-password" not in str(error.value)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_new_records_must_pass_the_privacy_test(folder: Path, database: duckdb.DuckDBPyConnection) -> None:
     database.execute(
         "COPY (SELECT i AS id, i AS patient, '' AS name, (hash(i) % 1000)::INTEGER AS age, (hash(i + 7) % 100) / 10.0 "

@@ -109,6 +109,8 @@ def test_a_record_without_a_signature_is_refused_where_a_key_is_given(
         ("changed after it was signed", lambda one: one["signature"].pop("record")),
         ("changed after it was signed", lambda one: one["signature"].update(record="")),
         ("changed after it was signed", lambda one: one["signature"].update(record="no base64!")),
+        ("changed after it was signed", lambda one: one["signature"].update(copy="AAAA")),
+        ("changed after it was signed", lambda one: one["signature"].update(record=one["signature"]["copy"])),
         ("none of those that were given", lambda one: one["signature"].update(public_key="AAAA")),
     ):
         forged = json.loads(json.dumps(record))

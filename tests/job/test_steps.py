@@ -116,7 +116,7 @@ def hidden(folder: Path) -> list[Path]:
     return [*folder.glob(".*"), *(folder / "temporary").iterdir()]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("target", "every"),
     [

@@ -13,9 +13,9 @@ import duckdb
 import pytest
 
 from duckanon._bridge import sql
-from duckanon._core.common.memory import bytes_of
+from duckanon._core.common.resources import read_memory
 from duckanon.cli import main as cli
-from duckanon.cli.output import _defused
+from duckanon.cli.output import _defuse
 from duckanon.job import FileProblem, JobError, PolicyError, keys, policy_file, release
 from duckanon.job.places import Outbox
 from tests.job.conftest import changed
@@ -42,7 +42,7 @@ class Full:
         self.descriptor = os.open(os.devnull, os.O_WRONLY)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("code", "change"),
     [(0, ("k = 10", "k = 10")), (1, ("k = 10", "k = 10\nl = 4")), (2, ("k = 10", "k = 1")), (3, ("people.", "no."))],
@@ -59,14 +59,14 @@ def test_a_log_that_cannot_be_written_changes_no_exit_code(
     assert (folder / "release.parquet").exists() == (code == 0)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_draft_that_cannot_be_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is the output itself, and no broken promise."""
     monkeypatch.setattr(sys, "stdout", Full())
     assert cli.main(["policy", "init", "--from", str(folder / "people.parquet")]) == 3
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
 @pytest.mark.parametrize(
     ("arguments", "code"), [(["release"], 2), pytest.param(["history", "a", "b"], 3, marks=pytest.mark.thorough)]
@@ -104,7 +104,7 @@ DEEP = {
 }
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("case", DEEP)
 def test_deep_brackets_and_long_numbers_are_the_policys_fault(
     case: str, folder: Path, capsys: pytest.CaptureFixture[str]
@@ -125,7 +125,7 @@ def test_the_line_of_a_long_number(folder: Path) -> None:
 @pytest.mark.parametrize("digits", [18, 400, 5000])
 def test_amounts_of_memory_that_no_machine_has(digits: int) -> None:
     with pytest.raises(ValueError, match=r"memory must be an amount"):
-        bytes_of(f"{'9' * digits}GB")
+        read_memory(f"{'9' * digits}GB")
     with pytest.raises(SystemExit, match=r"^2$"):
         cli.main(["release", "policy.toml", "--memory", f"{'9' * digits}GB"])
 
@@ -221,16 +221,36 @@ def test_a_key_that_others_may_read_is_a_warning(folder: Path) -> None:
     assert warning.startswith("the file of key.file may be read or written by others")
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "is not set"),
+        (" \n", "is not set"),
+        ("fifteen letters", "must have a key of at least 16 characters"),
+        ("sixteen letters!", None),
+    ],
+)
+def test_a_key_that_is_missing_is_another_fault_than_a_short_one(folder: Path, text: str, says: str | None) -> None:
+    (folder / "key").write_text(text)
+    policy = policy_file.read(changed(folder, ("k = 10", 'k = 10\n[key]\nfile = "key"')))
+    if says is None:
+        assert keys.read(policy).reveal() == text  # type: ignore[union-attr]
+        return
+    with pytest.raises(FileProblem) as refusal:
+        keys.read(policy)
+    assert str(refusal.value).endswith(f": the file of key.file {says}.")
+
+
 def test_json_in_an_error_becomes_a_sentence(folder: Path) -> None:
     """DuckDB 2.0 writes in the background, and quotes what went wrong there as JSON."""
     inner = (
         '{"exception_type":"IO","exception_message":"Could not write file \\"x.csv\\": File too large","errno":"27"}'
     )
     error = duckdb.IOException(f"IO Error: Async write failed for range [offset=27, size=983093]: {inner}")
-    assert sql.why(error) == 'IO Error: Could not write file "x.csv": File too large'
+    assert sql.reason(error) == 'IO Error: Could not write file "x.csv": File too large'
     cut = duckdb.IOException(f"IO Error: Async write failed: {inner[:60]}")
-    assert "{" not in sql.why(cut)
-    assert "exception" not in sql.why(cut)
+    assert "{" not in sql.reason(cut)
+    assert "exception" not in sql.reason(cut)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     for target in ("release.csv", "release.parquet"):
         policy = changed(folder, ("release.parquet", target))
@@ -264,7 +284,7 @@ def test_no_formulas_in_csv(target: str, folder: Path, database: duckdb.DuckDBPy
     lines = duckdb.sql(f"FROM read_csv('{target}', header = false, all_varchar = true)").fetchall()
     assert lines[0] == ("'=age", "sex", "diagnosis")
     assert {row[0] for row in lines[1:]} == {"0", "-1", "-2", "-3"}
-    expected = {_defused(cell) if cell[0] not in "\t\r" else f"'{cell}" for cell in CELLS}
+    expected = {_defuse(cell) if cell[0] not in "\t\r" else f"'{cell}" for cell in CELLS}
     assert {row[1] for row in lines[1:]} == expected
     assert {row[2] for row in lines[1:]} == {"0.0", "-0.5"}
     assert record["tables"][0]["promises"][0]["measured"] == 10

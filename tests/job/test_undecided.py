@@ -16,7 +16,7 @@ from duckanon._bridge import sql
 from duckanon.job import release, run
 from duckanon.job.draft import draft
 from duckanon.job.errors import PolicyError
-from duckanon.report import words
+from duckanon.report import tables
 from tests.job.conftest import changed
 from tests.job.test_commands import output
 from tests.profiles import dear
@@ -26,7 +26,7 @@ def columns_of(database: duckdb.DuckDBPyConnection, path: Path) -> list[str]:
     return [row[0] for row in database.execute(f"DESCRIBE FROM '{path}'").fetchall()]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_an_insurance_number_does_not_leave_beside_a_diagnosis(
     folder: Path, database: duckdb.DuckDBPyConnection, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -41,7 +41,7 @@ def test_an_insurance_number_does_not_leave_beside_a_diagnosis(
     assert columns_of(database, folder / "visits_release.parquet") == ["geschlecht", "diagnosis"]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_survey_with_code_names_stops_until_it_is_decided(
     folder: Path, database: duckdb.DuckDBPyConnection, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -73,7 +73,7 @@ def test_a_column_is_left_out_without_being_called_a_name(folder: Path, database
     entries = {column["name"]: column for column in record["tables"][0]["columns"]}
     assert entries["name"] == {"name": "name", "role": "drop", "treatment": "dropped"}
     assert "name" not in columns_of(database, folder / "release.parquet")
-    assert (words.ROLES["identifier"], words.ROLES["drop"]) == ("names a person", "")
+    assert (tables.ROLES["identifier"], tables.ROLES["drop"]) == ("names a person", "")
 
 
 def test_undecided_columns_of_all_tables_are_named_at_once(folder: Path) -> None:
@@ -88,7 +88,7 @@ def test_undecided_columns_of_all_tables_are_named_at_once(folder: Path) -> None
         release(folder / "policy.toml")
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_hierarchy_of_another_column_is_refused(folder: Path) -> None:
     (folder / "levels.csv").write_text("sex,any\nmale,*\nfemale,*\n")
     path = changed(
@@ -136,7 +136,7 @@ OTHERS = st.sampled_from(
 )  # fmt: skip
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(
     people=st.integers(3, 60),

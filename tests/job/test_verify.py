@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -11,7 +13,7 @@ import pytest
 
 import duckanon
 from duckanon.cli.main import main
-from duckanon.job import PolicyError
+from duckanon.job import PolicyError, verification
 from duckanon.job.readback import Shape
 from tests.job.conftest import POLICY
 
@@ -70,6 +72,65 @@ def test_people_are_counted_by_a_pseudonym_and_only_by_one(
     code, found = verified(capsys, released(folder, POLICY))
     assert code == 0
     assert found["k"] == "not in the file"
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "cut off": lambda content: content[: len(content) * 2 // 3 - 5],
+    "a cell more in a row": lambda content: content.replace(b"\n", b",x\n").replace(b",x\n", b"\n", 1),
+    "a line that is no row": lambda content: content + b"# a comment\n",
+    "a byte that is no text": lambda content: content + b"\0\xff\n",
+    "a name twice": lambda content: content.replace(b"age", b"sex", 1),
+    "another encoding": lambda content: content.decode().encode("utf-16"),
+    "nothing": lambda content: b"",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_file_is_a_sentence(damage: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = released(folder, POLICY, "release.csv")
+    file.write_bytes(DAMAGES[damage](file.read_bytes()))
+    for command in (["verify", str(file)], ["evidence", str(folder / "policy.toml"), "--to", str(folder / "e.zip")]):
+        capsys.readouterr()
+        code = main(command)
+        errors = capsys.readouterr().err
+        assert code in (1, 3), errors
+        assert "unexpectedly" not in errors
+        assert re.fullmatch(r"[^\n]+\.\n", errors), errors
+
+
+BESIDE_A_TABLE = {
+    "a view in place of the table": "CREATE TABLE b AS FROM t; DROP TABLE t; CREATE VIEW t AS FROM range(240)",
+    "a view": "CREATE VIEW v AS SELECT 'Anna' AS name",
+    "a table": "CREATE TABLE v AS SELECT 'Anna' AS name",
+    "a table of another schema": "CREATE SCHEMA s; CREATE TABLE s.v AS SELECT 'Anna' AS name",
+    "a type": "CREATE TYPE names AS ENUM ('Anna', 'Berta')",
+    "a macro": "CREATE MACRO names() AS TABLE SELECT 'Anna' AS name",
+    "a sequence": "CREATE SEQUENCE anna",
+    "a comment": "COMMENT ON COLUMN t.age IS 'the first row is Anna'",
+    "a default": "ALTER TABLE t ALTER age SET DEFAULT 7",
+    "an index": "CREATE INDEX anna ON t (age)",
+}
+
+
+def test_a_duckdb_file_holds_its_table_and_nothing_else(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = released(folder, POLICY, "release.duckdb")
+    record, content = json.loads(Path(f"{file}.record.json").read_text(encoding="utf-8")), file.read_bytes()
+    for number, (what, statements) in enumerate(BESIDE_A_TABLE.items()):
+        file = folder / f"{number}.duckdb"
+        file.write_bytes(content)
+        with duckdb.connect(str(file)) as con:
+            ((name,),) = con.execute("SELECT table_name FROM duckdb_tables()").fetchall()
+            con.execute(f'ALTER TABLE "{name}" RENAME TO t; {statements}').fetchall()
+        record["tables"][0]["output"]["sha256"] = hashlib.sha256(file.read_bytes()).hexdigest()
+        (folder / "forged.json").write_text(json.dumps(record), encoding="utf-8")
+        assert main(["verify", str(file), "--record", str(folder / "forged.json")]) == 3, what
+        assert re.search(r"beside its table|a release has one", capsys.readouterr().err), what
+
+
+def test_a_finding_is_one_line_whatever_the_record_says() -> None:
+    found = [verification.Finding("table: k: confirmed: 60.\ntable", "l of a\u2028b", "differs", "1\r\n2")]
+    assert len(verification.summary(found).splitlines()) == 1
+    assert len((verification.refusal(found) or "").splitlines()) == 1
 
 
 def test_a_file_that_was_changed_is_found_out(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from duckanon.large import workspace
-from duckanon.large.memory import Budget
+from duckanon.large.workspace import Budget
 
 ROWS = 3_000
 

@@ -19,7 +19,7 @@ pytest.importorskip("sqlglot")
 K = 5
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_every_class_has_k_people_and_every_value_its_label(people: pa.Table, tmp_path: Path, spill: Path) -> None:
     """Plain SQL counts on the written file, and reads the labels of ages as the numbers that they are."""
     target = tmp_path / "release.parquet"
@@ -98,7 +98,7 @@ def test_what_cannot_be_planned_is_refused(people: pa.Table, tmp_path: Path) -> 
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_numbers_are_merged_until_people_fit_too(people: pa.Table, tmp_path: Path) -> None:
     target = tmp_path / "release.parquet"
     made = large.generalize(people, target, ["age", "sex"], K, person="person")
@@ -114,7 +114,7 @@ def test_one_fortune_makes_no_coarser_steps(con: duckdb.DuckDBPyConnection) -> N
         assert _next_step(con, "pay", "DOUBLE", None, K) == 1.0
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("visits", [pytest.param(1, marks=pytest.mark.thorough), 3])
 def test_people_are_no_combinations(visits: int, people: pa.Table, tmp_path: Path, spill: Path) -> None:
     """3,000 people or more do not fit beside 144 combinations of values: it made one class of each sex, or refused.

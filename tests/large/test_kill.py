@@ -22,7 +22,7 @@ _RELEASE = """
 import sys, time
 from duckanon import large
 from duckanon.large import pipeline, workspace
-from duckanon.large.memory import Budget
+from duckanon.large.workspace import Budget
 workspace.budget = lambda memory: Budget(300 * 10**6, 200_000)
 read = pipeline._read
 def slow(paths):

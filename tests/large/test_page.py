@@ -20,7 +20,7 @@ def small_parts() -> None:
     """Let the example have the memory that it asks for."""
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.skipif(duckdb.__version__ < "2", reason="the output is drawn by DuckDB 2.0")
 def test_the_example_prints_what_the_page_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

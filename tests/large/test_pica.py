@@ -12,11 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from duckanon import large, spectral
-from duckanon._methods.swap.cluster_swap import swap_in_clusters
-from duckanon._methods.swap.plain_columns import PlainColumns, Settings
-from duckanon._methods.swap.survey_reader import SurveyColumns
-from duckanon.large import pica_release, pipeline, sampled, workspace
-from duckanon.large.memory import Budget
+from duckanon._methods.swap.clusters import swap_in_clusters
+from duckanon._methods.swap.thesis_columns import Settings, SurveyColumns, ThesisColumns
+from duckanon.large import pica_release, pipeline, workspace
+from duckanon.large.workspace import Budget
 
 ROWS = 6_000
 COLS = ["age", "pay", "day", "sex", "job", "hours", "smokes"]
@@ -65,7 +64,7 @@ def released(
     return done, pq.read_table(target)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_statistics_stay_and_nothing_of_a_few_people_leaves(patients: pa.Table, tmp_path: Path, spill: Path) -> None:
     done, table = released(patients, tmp_path, temporary=spill)
     assert done.rows == table.num_rows == ROWS
@@ -112,8 +111,8 @@ def test_columns_are_read_as_in_memory(patients: pa.Table, tmp_path: Path, monke
 def test_ends_are_those_of_k_people_of_the_whole_table(patients: pa.Table) -> None:
     """The oracle sorts the table: an end lies between the median of the k outermost numbers and the k-th."""
     table = patients.select(["age", "pay", "sex"])
-    sample = sampled.sampled(table.to_batches(700), table.schema, K, ROWS, 600, seed=2)
-    plain = PlainColumns.of(sample.table, None, "error", SETTINGS, np.random.default_rng(0))
+    sample = pica_release.sample_table(table.to_batches(700), table.schema, K, ROWS, 600, seed=2)
+    plain = ThesisColumns.of(sample.table, None, "error", SETTINGS, np.random.default_rng(0))
     for name, bounds in SurveyColumns(plain, K).bounds.items():
         values = np.sort(table.column(name).to_numpy())
         low, high = bounds.grid.array(np.array([bounds.lowest, bounds.highest]), None).to_numpy()
@@ -126,7 +125,7 @@ def test_a_survey_is_read_like_itself_and_stays_as_it_is() -> None:
     draw = np.random.default_rng(3)
     hours = np.where(draw.random(2_000) < 0.4, 501, draw.integers(0, 480, 2_000))
     table = pa.table({"hours": pa.array(hours.copy()), "sex": draw.choice(["f", "m"], 2_000)})
-    plain = PlainColumns.of(table, None, "error", SETTINGS, np.random.default_rng(0))
+    plain = ThesisColumns.of(table, None, "error", SETTINGS, np.random.default_rng(0))
     read = SurveyColumns(plain, K).table(table, np.random.default_rng(0))
     assert table.column("hours").to_pylist() == hours.tolist()
     assert read.column("hours (choice)").to_pylist() == plain.table.column("hours (choice)").to_pylist()
@@ -136,7 +135,7 @@ def test_a_survey_is_read_like_itself_and_stays_as_it_is() -> None:
 def test_rows_are_added_to_a_sample_until_it_tells_what_the_table_does(patients: pa.Table) -> None:
     """The oracle counts the table itself."""
     table = patients.drop_columns(["asked"])
-    sample = sampled.sampled(table.to_batches(700), table.schema, K, ROWS, 300, seed=2)
+    sample = pica_release.sample_table(table.to_batches(700), table.schema, K, ROWS, 300, seed=2)
     assert 200 < sample.drawn < 400
     assert sample.table.num_rows < ROWS / 4
     rows = sample.table.to_pylist()
@@ -153,7 +152,7 @@ def test_rows_are_added_to_a_sample_until_it_tells_what_the_table_does(patients:
     assert len(set(keys)) == len(keys)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "value"),
     [("job", "king"), *(pytest.param(*wrong, marks=pytest.mark.thorough) for wrong in (("pay", 9e6), ("hours", -9)))],

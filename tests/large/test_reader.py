@@ -39,7 +39,7 @@ def opened_in(folder: Path) -> list[str]:
     return [link for link in links if link.startswith(str(folder))]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="the list of open files is that of Linux")
 def test_a_reader_gives_the_counted_release_and_leaves_nothing(people: pa.Table, spill: Path) -> None:
     done = large.boxes(people, None, ["age", "pay"], 5, temporary=spill)

@@ -12,10 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from duckanon import large
-from duckanon._methods.recode.coding import Coding, NumberCoding
-from duckanon._methods.recode.encode import encoded, encoded_values
+from duckanon._methods.recode.coding import LabelCoding, NumberCoding, encode_column, encode_values
 from duckanon.large import workspace
-from duckanon.large.memory import Budget
+from duckanon.large.workspace import Budget
 
 K = 5
 COLS = ["age", "sex", "job"]
@@ -42,7 +41,7 @@ def _classes(path: Path, cols: list[str] = COLS) -> list[tuple[object, ...]]:
     return duckdb.sql(f"SELECT {listed}, count(*) FROM '{path}' GROUP BY {listed} ORDER BY {order}").fetchall()
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_frequent_rows_are_set_apart_and_nothing_is_lost_by_that(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, con: duckdb.DuckDBPyConnection
 ) -> None:
@@ -82,7 +81,7 @@ def test_a_combination_that_fits_into_no_part_is_divided(effort: str, tmp_path: 
     assert ("30", "f", "a") in [row[:3] for row in classes]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("person", [None, "person"])
 def test_nothing_of_few_people_is_named(person: str | None, tmp_path: Path) -> None:
     """The attack: values, and ends of numbers, that fewer than k people of the whole table have."""
@@ -111,13 +110,13 @@ def test_a_part_is_encoded_as_the_whole_column() -> None:
             f"SELECT {name} AS value, count(*) AS rows FROM people GROUP BY {name} ORDER BY rows ASC NULLS LAST"
         ).to_arrow_table()
         rows = found.column("rows").to_numpy()
-        coding: Coding = encoded_values(name, found.column("value"), rows, rows, K, None, 1.0)
+        coding: LabelCoding = encode_values(name, found.column("value"), rows, rows, K, None, 1.0)
         some = np.arange(0, 2_000, 7)
         codes = coding.of(column.take(pa.array(some))).codes
         everywhere = coding.of(column).codes
         assert np.array_equal(codes, everywhere[some])
         if name != "age":
-            assert np.array_equal(everywhere, encoded(name, column, K, None, None, 1.0).codes)
+            assert np.array_equal(everywhere, encode_column(name, column, K, None, None, 1.0).codes)
         else:
             ages = column.to_numpy()
             assert isinstance(coding, NumberCoding)
@@ -127,7 +126,7 @@ def test_a_part_is_encoded_as_the_whole_column() -> None:
             assert (ages[inside] <= coding.upper[everywhere[inside]]).all()
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_columns_of_one_value_and_of_nothing(tmp_path: Path) -> None:
     table = pa.table({"a": [1] * 900, "b": pa.nulls(900, pa.string()), "c": [None] * 896 + [1.5, 2.5, 3.5, 4.5]})
     target = tmp_path / "release.parquet"

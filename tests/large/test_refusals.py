@@ -13,13 +13,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from duckanon import large
-from duckanon.large import memory, pipeline
-from duckanon.large.memory import budget, bytes_of
+from duckanon._core.common.resources import read_memory
+from duckanon.large import pipeline, workspace
+from duckanon.large.workspace import budget
 
 THOROUGH = pytest.mark.thorough  # every release opens a database of its own, which takes a second
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("road", "options", "sentence"),
     [
@@ -94,7 +94,7 @@ def test_nulls_are_counted_in_the_whole_table(people: pa.Table, tmp_path: Path) 
         large.boxes(holes, tmp_path / "release.parquet", ["age"], 5)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_release_that_breaks_its_promise_gets_no_name(
     people: pa.Table, tmp_path: Path, spill: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -116,11 +116,11 @@ def test_a_release_that_breaks_its_promise_gets_no_name(
 
 
 def test_amounts_of_memory() -> None:
-    assert bytes_of("800MB") == 800_000_000
-    assert bytes_of("1GiB") == 2**30
+    assert read_memory("800MB") == 800_000_000
+    assert read_memory("1GiB") == 2**30
     for wrong in ("2", 2, None, "lots", "-1GB"):
         with pytest.raises(ValueError, match="memory must be an amount such as '800MB' or '2GB'; got"):
-            bytes_of(wrong)
+            read_memory(wrong)
     with pytest.raises(ValueError, match=r"memory must be at least \d+MB here; got 1MB"):
         budget("1MB")
 
@@ -140,7 +140,7 @@ def test_a_source_is_not_overwritten(kind: str, people: pa.Table, tmp_path: Path
     assert (tmp_path / "b2.parquet").read_bytes() == before
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_target_that_is_there_is_not_replaced_unless_asked(people: pa.Table, tmp_path: Path, spill: Path) -> None:
     target = tmp_path / "release.parquet"
     target.write_bytes(b"the last release")
@@ -155,15 +155,15 @@ def test_a_target_that_is_there_is_not_replaced_unless_asked(people: pa.Table, t
 def test_the_least_memory_is_the_same_for_each_release_of_a_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """What the first release loaded was counted against the second: 500MB were accepted once."""
     has = [300_000_000]
-    monkeypatch.setattr(memory, "resident", lambda: has[0])
-    monkeypatch.setattr(memory, "_kept", 0)
+    monkeypatch.setattr(workspace, "measure_memory", lambda: has[0])
+    monkeypatch.setattr(workspace, "_kept", 0)
     for _ in range(3):
         budget("500MB")
         with pytest.raises(ValueError, match="at least 501MB here"):
             budget("499MB")
-        with memory.counting_what_is_kept():
+        with workspace.counting_what_is_kept():
             has[0] += 30_000_000  # libraries
-            with memory.counting_what_is_kept():  # in partitions
+            with workspace.counting_what_is_kept():  # in partitions
                 has[0] += 20_000_000
     has[0] += 400_000_000  # of somebody else
     with pytest.raises(ValueError, match="at least 901MB here"):

@@ -30,7 +30,6 @@ ROADS: list[tuple[Callable[..., large.Released], list[str], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("road", "cols", "options", "person"),
     [
@@ -91,7 +90,7 @@ def test_rows_tell_neither_their_old_place_nor_their_part(people: pa.Table, tmp_
     assert abs(np.corrcoef(released.column("box").to_numpy(), ages)[0, 1]) < 0.15
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("person", [None, pytest.param("person", marks=pytest.mark.thorough)])
 def test_no_end_is_one_persons_value(person: str | None, people: pa.Table, tmp_path: Path) -> None:
     """The attack: published ends that are values of fewer than k people, at the borders of parts too."""
@@ -158,7 +157,7 @@ def test_the_loss_is_that_of_the_release_in_memory(people: pa.Table, tmp_path: P
     assert by_parts < 1.1 * in_memory
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "form",
     [
@@ -212,9 +211,9 @@ def test_classes_that_do_not_fit_into_memory_are_counted_in_passes(person: str |
            FROM range(1000)"""
     )
     work = SimpleNamespace(con=con)
-    assert pipeline.counted(work, "written", ["a", "b"], smallest, person, 1000) == smallest
+    assert pipeline.count_classes(work, "written", ["a", "b"], smallest, person, 1000) == smallest
     assert con.refused == 2
     with pytest.raises(AssertionError, match="fewer than"):
-        pipeline.counted(work, "written", ["a", "b"], smallest + 1, person, 1000)
+        pipeline.count_classes(work, "written", ["a", "b"], smallest + 1, person, 1000)
     with pytest.raises(AssertionError, match="rows are missing"):
-        pipeline.counted(work, "written", ["a", "b"], smallest, person, 1001)
+        pipeline.count_classes(work, "written", ["a", "b"], smallest, person, 1001)

@@ -8,22 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon.large.split_tree import case, fitted, merged, part_count, parts_of, routed
+from duckanon.large.split_tree import case, fit_tree, merge_parts, part_count, parts_of, route_rows
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @given(st.integers(0, 2**32 - 1), st.integers(1, 300), st.integers(1, 40))
 def test_sql_and_numpy_send_rows_to_the_same_parts(seed: int, rows: int, part_rows: int) -> None:
     draw = np.random.default_rng(seed)
     columns = {"a": draw.normal(size=rows), "b c": draw.integers(0, 4, rows).astype(float)}
-    tree = fitted(columns, [1.0, 0.5], rows, 2, part_rows)
+    tree = fit_tree(columns, [1.0, 0.5], rows, 2, part_rows)
     holes = {"a": np.where(draw.random(rows) < 0.1, np.nan, columns["a"]), "b c": columns["b c"]}
     expressions = {"a": "CASE WHEN NOT isnan(a) THEN a END", "b c": '"b c"'}
     table = {"a": holes["a"], "b c": holes["b c"], "place": np.arange(rows)}
     con = duckdb.connect()
     con.register("t", table)
     by_case = con.execute(f"SELECT {case(tree, expressions)} FROM t ORDER BY place").fetchall()
-    parts = routed(tree, holes)
+    parts = route_rows(tree, holes)
     assert [part for (part,) in by_case] == parts.tolist()
 
 
@@ -31,13 +31,13 @@ def test_sql_and_numpy_send_rows_to_the_same_parts(seed: int, rows: int, part_ro
 def test_joined_parts_have_enough(seed: int, k: int) -> None:
     draw = np.random.default_rng(seed)
     columns = {"a": draw.normal(size=200), "b": draw.normal(size=200)}
-    tree = fitted(columns, [1.0, 1.0], 200, 2, int(draw.integers(5, 60)))
+    tree = fit_tree(columns, [1.0, 1.0], 200, 2, int(draw.integers(5, 60)))
     counts = {part: int(draw.integers(0, 2 * k)) for part in parts_of(tree)}
     if max(counts.values()) < k:
         with pytest.raises(ValueError, match="k must be at most"):
-            merged(tree, counts, k)
+            merge_parts(tree, counts, k)
         return
-    homes = merged(tree, counts, k)
+    homes = merge_parts(tree, counts, k)
     assert sorted(homes) == list(range(part_count(tree)))
     for home in set(homes.values()):
         assert max(counts[part] for part, of in homes.items() if of == home) >= k
@@ -48,7 +48,7 @@ def test_every_part_has_about_as_many_rows_as_are_allowed() -> None:
     draw = np.random.default_rng(1)
     whole = {"a": draw.normal(size=100_000), "b": draw.exponential(size=100_000)}
     sample = {name: values[:5_000] for name, values in whole.items()}
-    tree = fitted(sample, [1.0, 1.0], 100_000, 10, 12_000)
-    sizes = np.bincount(routed(tree, whole))
+    tree = fit_tree(sample, [1.0, 1.0], 100_000, 10, 12_000)
+    sizes = np.bincount(route_rows(tree, whole))
     assert sizes.max() < 13_500
     assert len(sizes) < 20

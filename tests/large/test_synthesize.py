@@ -14,9 +14,9 @@ import pytest
 from duckanon import large, spectral
 from duckanon._core.common import progress
 from duckanon._methods.synthesize import table_parts
+from duckanon._methods.synthesize.table_parts import fewest_people
 from duckanon.large import synthesize_release, workspace
-from duckanon.large.memory import Budget
-from duckanon.large.workspace import interrupt_all
+from duckanon.large.workspace import Budget, interrupt_all
 
 ROWS = 4_000
 COLS = ["age", "pay", "share", "job", "smokes", "hours", "both"]
@@ -27,7 +27,7 @@ K = 10
 def parts_of_a_thousand_rows(monkeypatch: pytest.MonkeyPatch, small_parts: None) -> None:
     monkeypatch.setattr(workspace, "budget", lambda memory: Budget(300 * 10**6, 1_000_000))
     monkeypatch.setattr(synthesize_release, "BYTES_OF_CELL", 110)
-    monkeypatch.setattr("duckanon.large.value_counts.BYTES_OF_SMALL", 10)
+    monkeypatch.setattr("duckanon.large.synthesize_release.BYTES_OF_SMALL", 10)
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +71,7 @@ def holders(source: pa.Table, name: str, person: bool) -> Counter[Any]:
     return Counter(value for value, _ in set(zip(shown, whose, strict=True)))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("person", [None, "person"])
 def test_nothing_of_a_few_people_of_the_whole_table_is_released(
     person: str | None, patients: pa.Table, tmp_path: Path, spill: Path
@@ -133,7 +133,7 @@ def test_distributions_are_those_of_the_release_in_memory(patients: pa.Table, tm
             assert abs(np.median(pay[is_in]) / before - 1) < 0.1
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_seeds_repeat_and_rows_are_as_many_as_asked(patients: pa.Table, tmp_path: Path) -> None:
     order = [(name, "ascending") for name in ("age", "job", "hours")]
     first, again = (
@@ -157,7 +157,7 @@ def test_what_was_interrupted_leaves_nothing_behind(
             progress.check()
         return pa.table({"age": [1], "job": ["a"]})
 
-    monkeypatch.setattr(table_parts.Synthesis, "drawn", drawn)
+    monkeypatch.setattr(table_parts.Synthesis, "draw", drawn)
     with pytest.raises(progress.StoppedError):
         released(patients, tmp_path, ["age", "job"], temporary=spill)
     assert seen[1] > 0
@@ -173,7 +173,7 @@ def test_a_draw_that_shows_people_is_not_published(
     def drawn(self: table_parts.Synthesis, columns: Any, *arguments: Any) -> pa.Table:
         return pa.table({column.name: column.array for column in columns})
 
-    monkeypatch.setattr(table_parts.Synthesis, "drawn", drawn)
+    monkeypatch.setattr(table_parts.Synthesis, "draw", drawn)
     with pytest.raises(AssertionError, match="shared by fewer than 10 people"):
         released(patients, tmp_path, ["pay", "job"])
     assert not (tmp_path / "release.parquet").exists()
@@ -197,12 +197,12 @@ def test_refusals(rows: int, options: dict[str, Any], sentence: str, patients: p
 def test_too_many_values_for_the_memory_are_refused(
     patients: pa.Table, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("duckanon.large.value_counts.BYTES_OF_SMALL", 500)
+    monkeypatch.setattr("duckanon.large.synthesize_release.BYTES_OF_SMALL", 500)
     with pytest.raises(ValueError, match=r'column "share" has too many different values for the memory; round it'):
         released(patients, tmp_path, ["job", "share"])
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_histories_in_parts_are_like_those_of_the_table(tmp_path: Path) -> None:
     """Gaps, transitions and columns of people, as in memory; every date is one of three people or of nobody."""
     draw = np.random.default_rng(4)
@@ -244,3 +244,9 @@ def test_histories_in_parts_are_like_those_of_the_table(tmp_path: Path) -> None:
     again = released(table, tmp_path, ["sex", "day", "ward"], person="person", seed=2)[1]
     order = [(name, "ascending") for name in made.column_names]
     assert made.sort_by(order) == again.sort_by(order)
+
+
+@pytest.mark.parametrize(("k", "leaf", "keep_out"), [(5, 25, 5), (5, 10, 20), (90, 25, 5), (5, 25, 0), (2, 1, 1)])
+def test_a_part_has_two_leaves_and_keeps_at_most_a_quarter_out(k: int, leaf: int, keep_out: int) -> None:
+    enough = (n for n in range(1, 1000) if n >= k and n // leaf >= 2 and keep_out / n <= 1 / 4)
+    assert fewest_people(k, leaf, keep_out) == next(enough)

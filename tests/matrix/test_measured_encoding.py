@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon._core.encoding.fit import fit
-from duckanon._core.encoding.measurement_encoding import CodeColumn, SpecialColumn, measured_encoding
+from duckanon._core.encoding.fit import fit_columns
+from duckanon._core.encoding.measurement_encoding import CodeColumn, SpecialColumn, fit_measure_encoding
 from tests.profiles import cheap
 
 
@@ -29,7 +29,7 @@ def people(rows=400, seed=0):
 
 def test_special_values_and_categories_by_hand():
     table = people()
-    encoding = measured_encoding(table, log=[])
+    encoding = fit_measure_encoding(table, log=[])
     assert [type(column).__name__ for column in encoding.columns[:2]] == ["SpecialColumn", "CodeColumn"]
     matrix = encoding.matrix(table)
     income, race, age, city = (table[name].to_numpy(zero_copy_only=False) for name in table.column_names)
@@ -50,21 +50,21 @@ def test_special_values_and_categories_by_hand():
 
 def test_as_in_the_thesis():
     table = people()
-    plain, _ = fit(table, nulls="category", lenient=True)
-    found = measured_encoding(table, special="off", categories=[])
-    assert found.columns == plain.columns
-    assert (found.matrix(table) == plain.matrix(table)).all()
+    plain, _ = fit_columns(table, nulls="category", lenient=True)
+    results = fit_measure_encoding(table, special="off", categories=[])
+    assert results.columns == plain.columns
+    assert (results.matrix(table) == plain.matrix(table)).all()
 
 
 def test_what_is_named():
     table = people()
-    named = measured_encoding(table, special={"AGE": [18]}, categories=["income"]).columns
+    named = fit_measure_encoding(table, special={"AGE": [18]}, categories=["income"]).columns
     assert isinstance(named[0], CodeColumn)
     assert len(named[0].values) == len(table["income"].unique())
     assert not isinstance(named[1], CodeColumn)
     assert isinstance(named[2], SpecialColumn)
     assert named[2].special == (18.0,)
-    logged = measured_encoding(table, log=["income", "race"]).columns  # of what is not special, and of no category
+    logged = fit_measure_encoding(table, log=["income", "race"]).columns  # of what is not special, and of no category
     assert isinstance(logged[0], SpecialColumn)
     assert logged[0].regular.logged
     assert not isinstance(logged[1], CodeColumn)
@@ -73,14 +73,14 @@ def test_what_is_named():
 @pytest.mark.parametrize("option", ["log", "categories"])
 def test_refusals(option):
     with pytest.raises(ValueError, match=f"column .nope. in {option} does not exist; the columns are income, race"):
-        measured_encoding(people(), **{option: ["nope"]})
+        fit_measure_encoding(people(), **{option: ["nope"]})
     with pytest.raises(ValueError, match=r"column .nope. in special does not exist"):
-        measured_encoding(people(), special={"nope": [1]})
+        fit_measure_encoding(people(), special={"nope": [1]})
 
 
 def test_values_that_the_original_does_not_have():
     table = people()
-    encoding = measured_encoding(table)
+    encoding = fit_measure_encoding(table)
     other = pa.table({"income": [0.0, 7.5], "race": [9, 1], "age": [20, 20], "city": ["Oslo", "Oslo"]})
     first, second = encoding.matrix(other)
     assert first[3:7].tolist() == [-1, -1, -1, -1]
@@ -99,7 +99,7 @@ def test_rows_are_coded_alike_if_they_are_equal(values, as_in_thesis):
     if all(value is None for value in values):
         return
     options = {"special": "off", "categories": []} if as_in_thesis else {"categories": ["x"]}
-    matrix = measured_encoding(table, **options).matrix(table)[:, :-1]
+    matrix = fit_measure_encoding(table, **options).matrix(table)[:, :-1]
     for first in range(len(values)):
         same = (matrix == matrix[first]).all(axis=1)
         assert same.tolist() == [value == values[first] for value in values]

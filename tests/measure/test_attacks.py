@@ -13,8 +13,8 @@ from hypothesis import given
 from scipy.stats import binomtest
 from sklearn.metrics import roc_auc_score
 
-from duckanon._core.privacy.equal_rows import distinct_rows
-from duckanon._core.privacy.ties import tied_nearest
+from duckanon._core.common.row_keys import find_distinct_rows
+from duckanon._core.privacy.neighbours import find_tied_nearest
 from duckanon._measure.attacks import inference, matching, rates, singling_out
 from tests.profiles import cheap
 
@@ -36,7 +36,7 @@ def brute_ties(query: np.ndarray, points: np.ndarray) -> set[int]:
 def test_distinct_rows(seed: int, rows: int, width: int) -> None:
     matrix = few_values(np.random.default_rng(seed), rows, width)
     matrix[matrix == 0] *= np.random.default_rng(seed).choice([1, -1])  # -0 is 0
-    places, codes, counts = distinct_rows(matrix)
+    places, codes, counts = find_distinct_rows(matrix)
     seen = [tuple(row) for row in matrix.tolist()]
     assert [seen[place] for place in places] == list(dict.fromkeys(seen))
     assert [seen[places[code]] for code in codes] == seen
@@ -49,7 +49,7 @@ def test_distinct_rows(seed: int, rows: int, width: int) -> None:
 def test_tied_nearest(seed: int, queries: int, points: int, width: int) -> None:
     random = np.random.default_rng(seed)
     asked, given_points = few_values(random, queries, width), few_values(random, points, width)
-    distances, owners, members = tied_nearest(asked, given_points)
+    distances, owners, members = find_tied_nearest(asked, given_points)
     pairs = set(zip(owners.tolist(), members.tolist(), strict=True))
     assert len(pairs) == len(owners)
     for place, query in enumerate(asked):
@@ -127,7 +127,7 @@ def test_matching_group_means() -> None:
     assert got["distance_auc"] == pytest.approx(0.5, abs=1e-9)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @cheap
 @given(seed=SEEDS, rows=st.integers(2, 30))
 def test_auc(seed: int, rows: int) -> None:
@@ -203,7 +203,7 @@ def people(random: np.random.Generator, rows: int) -> np.ndarray:
     return np.hstack([few_values(random, rows, 3), numbers, kinds, gap])
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @given(
     seed=SEEDS, rows=st.integers(2, 25), released_rows=st.integers(1, 40), tolerance=st.sampled_from([0.0, 0.05, 0.3])
 )

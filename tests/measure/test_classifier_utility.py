@@ -6,7 +6,7 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 
-from duckanon._measure.utility.classifiers import classifier_utility, detectability
+from duckanon._measure.utility.classifiers import compare_classifiers, detect_released
 
 
 def people(rows: int, seed: int) -> pa.Table:
@@ -27,11 +27,11 @@ def swapped(table: pa.Table) -> pa.Table:
 
 
 def measured(*tables, **options) -> dict[tuple[str, str], dict]:
-    found = classifier_utility(*tables, random=np.random.default_rng(1), **options)
+    found = compare_classifiers(*tables, random=np.random.default_rng(1), **options)
     return {(row["model"], row["measure"]): row for row in found.to_pylist()}
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("target", "measure"),
     [("ill", "auc"), ("pay", "r2"), pytest.param("job", "accuracy", marks=pytest.mark.thorough)],
@@ -73,7 +73,7 @@ def test_linear_model_against_scikit_learn():
     assert row["trained_on_released"] == pytest.approx(expected(new, released["pay"].to_numpy()))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_odd_classes():
     x = np.arange(60.0)
     common = pa.table({"x": x, "y": ["a"] * 29 + ["b"] * 29 + ["rare", None]})
@@ -109,7 +109,7 @@ def test_detectability():
     found = {}
     noisy = original.set_column(2, "pay", pa.array(original["pay"].to_numpy() + 0.37))
     for name, release in (("sample", people(2000, 2)), ("swapped", swapped(original)), ("noisy", noisy)):
-        rows = detectability(original, release, random=np.random.default_rng(1)).to_pylist()
+        rows = detect_released(original, release, random=np.random.default_rng(1)).to_pylist()
         assert [row["comparison"] for row in rows] == ["released", "reference"]
         assert rows[1]["auc"] == pytest.approx(0.5, abs=0.05)
         assert rows[1]["rows_each"] == 1500
@@ -119,18 +119,18 @@ def test_detectability():
     assert found["noisy"] == 1  # digits give it away
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_copies_hide_among_their_own_people_only():
     original, others = people(1000, 1), people(1000, 2)
     found = {}
     for name, holdout in (("own", None), ("others", others)):
-        rows = detectability(original, original, random=np.random.default_rng(1), holdout=holdout, folds=2)
+        rows = detect_released(original, original, random=np.random.default_rng(1), holdout=holdout, folds=2)
         found[name] = rows["auc"][0].as_py()
         assert rows["rows_each"].to_pylist() == [1000, 500 if holdout is None else 1000]
     assert found["own"] < 0.4
     assert found["others"] == pytest.approx(0.5, abs=0.05)
     moved = others.set_column(0, "age", pa.array(others["age"].to_numpy() + 40))
-    against = detectability(original, original, random=np.random.default_rng(1), holdout=moved, folds=2)
+    against = detect_released(original, original, random=np.random.default_rng(1), holdout=moved, folds=2)
     assert against["auc"].to_pylist() == pytest.approx([1, 1], abs=0.2)  # other people must be of the same population
 
 
@@ -152,4 +152,4 @@ def test_too_little():
     with pytest.raises(ValueError, match='no column beside "ill"'):
         measured(people(100, 1).select(["ill"]), people(100, 2), "ill")
     with pytest.raises(ValueError, match="at least 10 rows for 5 folds; got 9, 100 and 20000"):
-        detectability(people(9, 1), people(100, 2), random=np.random.default_rng(1))
+        detect_released(people(9, 1), people(100, 2), random=np.random.default_rng(1))

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from duckanon._core.encoding.fit import fit
-from duckanon._measure.coarse.tables import judged
+from duckanon._core.encoding.fit import fit_columns
+from duckanon._measure.coarse.coarse_tables import read_tables
 from tests.profiles import dear
 
 COLUMNS = "['age', 'bmi', 'job', 'smoker']"
@@ -48,7 +48,7 @@ def failed(tests: dict[str, Any]) -> set[str]:
     return {name for name, (_, _, passed) in tests.items() if not passed}
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("more", ["", ", reference := 'others', holdout := 'others'"])
 def test_a_crowd_passes_and_a_person_alone_fails(people: duckdb.DuckDBPyConnection, more: str) -> None:
     assert failed(judgement(people, "coarse", more=more)) == set()
@@ -77,7 +77,7 @@ def test_values_as_labels_are_judged_like_values(people: duckdb.DuckDBPyConnecti
     )
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("attack", "share"),
     [
@@ -110,7 +110,7 @@ HELD_NUMBERS = {"[2, 5)": [2, 3, 4], "<2": [0, 1], ">=7": [7, 8, 9], "4": [4], "
 ROW = st.tuples(st.sampled_from(list(HELD_NUMBERS)), st.sampled_from(list(HELD_WORDS)), st.integers(0, 6))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(rows=st.lists(ROW, min_size=3, max_size=12))
 def test_prediction_risk_against_enumeration(shared: duckdb.DuckDBPyConnection, rows: list[Any]) -> None:
@@ -138,7 +138,7 @@ def test_prediction_risk_against_enumeration(shared: duckdb.DuckDBPyConnection, 
         "SELECT record, distance, ambiguity, uncertainty FROM anon.prediction_risk('first', 'second', "
         "['number', 'word', 'wide'], k := 3, hierarchies := {'word': 'tree'})"
     ).fetchall()
-    encoding, _ = fit(original, nulls="category", lenient=True)
+    encoding, _ = fit_columns(original, nulls="category", lenient=True)
 
     def coded(name: str, values: list[Any]) -> np.ndarray:
         place = original.column_names.index(name)
@@ -182,7 +182,7 @@ def test_draws_have_the_types_of_the_original(shared: duckdb.DuckDBPyConnection)
                '>=5' AS real, '2024-02' AS day, '2024-01-02' AS moment, '*' AS flag, '{x, z}' AS word FROM range(400)"""
     ).fetchall()
     tables = [shared.table(name).to_arrow_table() for name in ("kinds", "kinds_shown")]
-    drawn = judged(*tables).drawn(np.random.default_rng(1))
+    drawn = read_tables(*tables).draw_values(np.random.default_rng(1))
     assert drawn.schema.field("decimal").type == tables[0].schema.field("decimal").type
     assert drawn.schema.field("day").type == tables[0].schema.field("day").type
     values = {name: set(drawn[name].to_pylist()) for name in drawn.column_names}
@@ -202,16 +202,16 @@ def test_open_boxes_and_null(shared: duckdb.DuckDBPyConnection) -> None:
     kind = pa.struct([("lo", pa.int64()), ("hi", pa.int64())])
     cells = [{"lo": None, "hi": 2}, {"lo": 3, "hi": None}, None]
     released = pa.table({name: pa.array(cells * 200, kind) for name in "ab"})
-    drawn = judged(original, released).drawn(np.random.default_rng(1))
+    drawn = read_tables(original, released).draw_values(np.random.default_rng(1))
     by_cell = [set(drawn["a"].to_pylist()[place::3]) for place in range(3)]
     assert by_cell == [{1, 2}, set(range(3, 10)), set(range(1, 10))]
     assert set(drawn["b"].to_pylist()[2::3]) == {None}
     backwards = pa.table({name: pa.array([{"lo": 3, "hi": 2}], kind) for name in "ab"})
     with pytest.raises(ValueError, match='column "a" holds an interval that ends before it starts; got row 1'):
-        judged(original, backwards)
+        read_tables(original, backwards)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_utility_is_that_of_a_draw(people: duckdb.DuckDBPyConnection) -> None:
     people.execute(
         "CREATE OR REPLACE TABLE decades AS SELECT format('[{}, {})', age // 10 * 10, age // 10 * 10 + 10) "
@@ -248,7 +248,7 @@ def test_linkage_follows_the_narrowest_cell(people: duckdb.DuckDBPyConnection) -
     assert people.execute(call.format("hidden")).fetchall()[0][0] < 0.6
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_singling_out_by_cells(people: duckdb.DuckDBPyConnection) -> None:
     call = f"SELECT mode, attacks, success, risk FROM anon.singling_out_risk('original', '{{}}', {COLUMNS}, seed := 1)"
     crowd = {row[0]: row[1:] for row in people.execute(call.format("coarse")).fetchall()}
@@ -261,7 +261,7 @@ def test_singling_out_by_cells(people: duckdb.DuckDBPyConnection) -> None:
     assert (crowd["multivariate"][2] or 0) < 0.2
 
 
-@pytest.mark.study
+@pytest.mark.thorough
 def test_one_map_for_all_families(people: duckdb.DuckDBPyConnection) -> None:
     columns = "['age', 'bmi']"
     people.execute(f"CREATE OR REPLACE TABLE labels AS FROM anon.generalize('original', {columns}, 5)").fetchall()

@@ -49,7 +49,7 @@ def fill(con: duckdb.DuckDBPyConnection, name: str, rows: list[Any], types: list
     con.execute(f"CREATE OR REPLACE TABLE {name} AS FROM random_table").fetchall()
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(people=PEOPLE, others=PEOPLE, shown=ROWS)
 def test_against_brute_force(

@@ -60,7 +60,7 @@ def test_rules_name_nobody_alone(con: duckdb.DuckDBPyConnection) -> None:
     assert all(holders[text] >= 10 for text in texts)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [1, 2])
 def test_new_records_break_no_rule_and_shuffled_ones_break_most(con: duckdb.DuckDBPyConnection, seed: int) -> None:
     original = household_survey(2000, seed)

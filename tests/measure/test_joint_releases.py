@@ -85,7 +85,7 @@ people = st.none() | st.integers(0, 7)
 release = st.lists(st.tuples(people, st.integers(0, 2), st.integers(0, 3)), max_size=14)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @cheap
 @given(st.lists(release, min_size=1, max_size=4).filter(any), st.integers(2, 4))
 def test_candidates_are_those_of_brute_force(releases: list[list[Row]], k: int) -> None:

@@ -5,8 +5,13 @@ import pytest
 from scipy import stats
 from sklearn.decomposition import KernelPCA
 
-from duckanon._measure.utility.kernel_components import kernel_projections, kernel_utility
-from duckanon._measure.utility.kernels import exact_components, kernel_for, landmark_components
+from duckanon._measure.utility.kernels import (
+    compare_components,
+    exact_components,
+    kernel_for,
+    kernel_projections,
+    landmark_components,
+)
 
 
 def data(rows: int, seed: int, width: int = 6) -> np.ndarray:
@@ -17,7 +22,7 @@ def data(rows: int, seed: int, width: int = 6) -> np.ndarray:
     return values
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("rows", [300, 700])  # dense eigenvectors, and Lanczos
 @pytest.mark.parametrize("name", ["polynomial", "gaussian", "exponential"])
 def test_exact_against_scikit_learn(name, rows):
@@ -39,7 +44,7 @@ def test_exact_against_scikit_learn(name, rows):
     ours, theirs = found.project(second) * found.grid[:, None], expected.transform(given(second)).T
     signs = np.sign((ours * theirs).sum(axis=1))[:, None]
     np.testing.assert_allclose(ours * signs, theirs, atol=1e-6 * np.abs(theirs).max())
-    table = kernel_utility(
+    table = compare_components(
         first, second, third, random=random, kernel=name, width=kernel.width, components=8
     )  # the same in the report
     on = expected.transform(given(first)).T
@@ -61,7 +66,7 @@ def test_exact_against_scikit_learn(name, rows):
 def test_landmarks_against_exact(name, limit):
     first, second = data(2500, 1), data(2500, 2) * 1.05
     exact, near = (
-        kernel_utility(first, second, random=np.random.default_rng(1), kernel=name, components=6, exact_rows=rows)
+        compare_components(first, second, random=np.random.default_rng(1), kernel=name, components=6, exact_rows=rows)
         for rows in (3000, 0)
     )
     np.testing.assert_allclose(near["eigenvalue"], exact["eigenvalue"], rtol=0.01)
@@ -73,7 +78,9 @@ def test_unstandardised_logs():
     """Far from the origin the top components are almost linear, and landmarks find them almost exactly."""
     first, second = data(2000, 1) / 3 + 4, data(2000, 2) / 3 + 4.02
     exact, near = (
-        kernel_utility(first, second, random=np.random.default_rng(1), components=5, exact_rows=rows)["ks"].to_numpy()
+        compare_components(first, second, random=np.random.default_rng(1), components=5, exact_rows=rows)[
+            "ks"
+        ].to_numpy()
         for rows in (3000, 0)
     )
     np.testing.assert_allclose(near, exact, atol=0.00051)
@@ -110,12 +117,12 @@ def test_all_landmarks_are_exact():
 def test_equal_rows_stay_equal(name, exact_rows):
     random = np.random.default_rng(1)
     first = random.choice([-1.0, 1.0], (700, 5))  # 32 different rows: rounding errors would part them
-    table = kernel_utility(first, random.permutation(first), random=random, kernel=name, exact_rows=exact_rows)
+    table = compare_components(first, random.permutation(first), random=random, kernel=name, exact_rows=exact_rows)
     assert table["ks"].to_numpy().max() == 0
     assert table["reference_ks"].null_count == table.num_rows
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_nonlinear_loss_is_found():
     """A release with the same means, variances and correlations, and without the relation, is told from a sample."""
     random = np.random.default_rng(1)
@@ -127,21 +134,21 @@ def test_nonlinear_loss_is_found():
     first, reference = ring(1500), ring(1500)
     swapped = np.column_stack([random.permutation(column) for column in first.T])
     for name in ("polynomial", "gaussian", "exponential"):
-        table = kernel_utility(first, swapped, reference, random=random, kernel=name, components=6)
+        table = compare_components(first, swapped, reference, random=random, kernel=name, components=6)
         assert table["p_value"].to_numpy().min() < 1e-6
         assert table["reference_p_value"].to_numpy().min() > 1e-3
-    few = kernel_utility(first, swapped, reference, random=random, components=6, points=50)
+    few = compare_components(first, swapped, reference, random=random, components=6, points=50)
     assert few["p_value"].to_numpy().min() > table["p_value"].to_numpy().min()
 
 
 def test_components_without_variance_are_left_out():
     first = np.repeat([[0.0, 1.0], [1.0, 1.0]], 20, axis=0)
     for exact_rows in (100, 0):
-        table = kernel_utility(first, first, random=np.random.default_rng(1), exact_rows=exact_rows)
+        table = compare_components(first, first, random=np.random.default_rng(1), exact_rows=exact_rows)
         assert table.num_rows == 1
         assert table["cumulative"][0].as_py() == pytest.approx(1)
         with pytest.raises(ValueError, match="all constant"):
-            kernel_utility(first * 0 + 0.1, first, random=np.random.default_rng(1), exact_rows=exact_rows)
+            compare_components(first * 0 + 0.1, first, random=np.random.default_rng(1), exact_rows=exact_rows)
 
 
 @pytest.mark.parametrize(
@@ -160,15 +167,15 @@ def test_components_without_variance_are_left_out():
 def test_wrong_input(options, message):
     first = data(50, 1) * 100
     with pytest.raises(ValueError, match=message):
-        kernel_utility(first, first, random=np.random.default_rng(1), **options)
+        compare_components(first, first, random=np.random.default_rng(1), **options)
 
 
 def test_wrong_matrices():
     random = np.random.default_rng(1)
     with pytest.raises(ValueError, match="the released table must have at least 1 rows"):
-        kernel_utility(data(50, 1), data(0, 1), random=random)
+        compare_components(data(50, 1), data(0, 1), random=random)
     with pytest.raises(ValueError, match="the original table holds NaN"):
-        kernel_utility(data(50, 1) * np.nan, data(50, 1), random=random)
+        compare_components(data(50, 1) * np.nan, data(50, 1), random=random)
 
 
 def test_projections_against_scikit_learn():

@@ -11,8 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from duckanon._measure.coarse.label_bounds import held_ends
-from duckanon._measure.coarse.label_meanings import label_meanings
+from duckanon._measure.coarse.label_meanings import label_meanings, read_ends
 from duckanon._measure.queries.labels import Meaning
 
 NUMBERS = ["17", "-3", "2.5", "1e3", "x", "1 2", "inf", " 40 "]
@@ -47,7 +46,7 @@ def test_bounds_are_those_of_sql(shared: duckdb.DuckDBPyConnection, kind: str, c
     ).fetchall()
     understood = 0
     for label, (bounds,) in zip(labels, rows, strict=True):
-        ends = held_ends(label, kind == "date", 0.0)
+        ends = read_ends(label, kind == "date", 0.0)
         if bounds is None or (None not in (bounds["lower"], bounds["upper"]) and bounds["lower"] > bounds["upper"]):
             assert ends is None, label
             continue

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 import duckdb
 import pytest
 
-from tests.profiles import sample_of_today
-
 CURSED = [
     "size", "class_size", "is_reference", "candidates", "box", "record", "distance", "cells", "duckanon_distance",
     "names", "source", "key", "release", "coarse_names", "u size", "position", "is_original", "_duckano", "label",
@@ -60,7 +58,7 @@ def names(shared: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnecti
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("release", ["coarse", "o"])
-@pytest.mark.parametrize("call", sample_of_today(CALLS, part=3), ids=lambda call: call.split("(")[0])
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: call.split("(")[0])
 def test_names_change_nothing(names: duckdb.DuckDBPyConnection, call: str, release: str) -> None:
     """Columns under plain names give the same numbers as under cursed ones; the tables have all of them."""
     half = len(CURSED) // 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -13,9 +14,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from duckanon._measure.coarse.tables import read_labels
+from duckanon._measure.coarse.coarse_tables import read_labels
 from duckanon._measure.queries import answers as module
-from duckanon._measure.queries.query_columns import query_column
+from duckanon._measure.queries.answers import query_column
+from duckanon._measure.queries.labels import intervals_of
 from tests.profiles import dear
 
 COLUMNS = "['age', 'zip', 'job']"
@@ -162,3 +164,16 @@ def test_itself_and_everything(
             count = sum(value in chosen for value in values)
             possible.append(abs(share * len(values) - count) / max(count, 0.001 * len(values)))
         assert min(abs(error - one) for one in possible) < 1e-9
+
+
+def test_intervals_are_in_the_unit_of_the_column() -> None:
+    """Moments are microseconds in labels and days in a column of days: both ends are divided, open ones are not."""
+    meanings = {
+        "a": SimpleNamespace(rule="interval", low=10.0, high=40.0),
+        "b": SimpleNamespace(rule="interval", low=-np.inf, high=20.0),
+        "c": SimpleNamespace(rule="interval", low=90.0, high=np.inf),
+        "d": SimpleNamespace(rule="everything"),
+    }
+    lower, upper = intervals_of("x", [*meanings, "7"], meanings, (0.5, 8.0), 10.0)  # type: ignore[arg-type]
+    assert lower.tolist() == [1, 0.5, 9, 0.5, 7]
+    assert upper.tolist() == [4, 2, 9, 8, 7]

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon._measure.queries import answers as module
-from duckanon._measure.queries.answers import query_utility
+from duckanon._measure.queries.answers import query_column, query_utility
 from duckanon._measure.queries.labels import Meaning
-from duckanon._measure.queries.query_columns import query_column
 from tests.profiles import cheap
 
 
@@ -37,7 +36,7 @@ cells = st.lists(
 )
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @cheap
 @given(values, values, cells, st.booleans(), st.integers(0, 99))
 def test_ranges(original, released, intervals, whole, seed):

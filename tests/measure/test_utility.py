@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from duckanon._core.encoding.pairs import paired
+from duckanon._core.encoding.pairs import pair_tables
 from duckanon._measure.utility.declared import UTILITY
-from duckanon._measure.utility.kolmogorov_smirnov import ks_test
+from duckanon._measure.utility.kernels import ks_test
 from duckanon._measure.utility.statistics import ks_distance, utility
 from tests.profiles import cheap
 
@@ -110,7 +110,7 @@ def test_columns_without_values():
     found = utility(pa.table({"a": [1.0, 2.0]}), pa.table({"a": pa.nulls(3)}))
     assert rows(found, "ks")["a", None]["difference"] == 1
     assert rows(found, "mean")["a IS NULL", None]["released"] == 1
-    assert paired(pa.table({"a": pa.nulls(2)}), pa.table({"a": pa.nulls(3)}))[0].texts == [None]
+    assert pair_tables(pa.table({"a": pa.nulls(2)}), pa.table({"a": pa.nulls(3)}))[0].texts == [None]
 
 
 def test_special_values_and_codes_by_hand():

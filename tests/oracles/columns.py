@@ -20,9 +20,9 @@ def row_per(call: Call, promise: Any) -> Iterator[str]:
         "row": min(len(call.table.rows), call.options.get("sample") or len(call.table.rows)),
         "column": len(call.table.columns),
         "column of secret_cols": len(call.names("secret_cols")),
-    }[promise.what]
+    }[promise.unit]
     if len(call.answer.rows) != expected:
-        yield f"{len(call.answer.rows)} rows are not one for each {promise.what}: {expected}"
+        yield f"{len(call.answer.rows)} rows are not one for each {promise.unit}: {expected}"
 
 
 def keeps_rows(call: Call, promise: Any) -> Iterator[str]:

@@ -18,7 +18,7 @@ _TAIL = re.compile(rf"(<=|>=|<|>)({_NUMBER})")
 def is_true(label: Any, value: Any) -> bool | None:
     """Tell whether a label is true of a value; None where this reader does not know the label."""
     if label is None or value is None:
-        return label == "*" or label is None
+        return label in (None, "*", {"lo": None, "hi": None})
     if not isinstance(label, str):
         return bool(label == value) if type(label) is type(value) else None
     if label in ("*", str(value), str(value).lower()):

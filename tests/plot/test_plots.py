@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from duckanon import plot
-from duckanon.plot import components, privacy, style
+from duckanon.plot import privacy, statistics, style
 
 HOSTILE = "<script>alert('$x$')</script>\x00\n\u202e"
 
@@ -114,7 +114,7 @@ PLOTS = {
 }
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", PLOTS)
 def test_a_plot_shows_what_it_is_given(name: str) -> None:
     make, expected = PLOTS[name]
@@ -123,7 +123,7 @@ def test_a_plot_shows_what_it_is_given(name: str) -> None:
     assert set(expected) <= set(texts(figure))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", PLOTS)
 def test_a_relation_is_taken_in_every_form(name: str, con: duckdb.DuckDBPyConnection) -> None:
     rows = PLOTS[name][0]()
@@ -185,9 +185,9 @@ def test_no_place_of_fewer_than_k_originals_is_drawn() -> None:
     """The version that draws all bins, or ends axes at extremes, shows the one who is far away."""
     crowd = np.random.default_rng(2).normal(size=500)
     values = np.append(crowd, [40.0, 41.0])
-    edges = components.round_edges(values, 10)
+    edges = statistics.round_edges(values, 10)
     assert edges.max() < 5
-    shares = components.shared_shares(values, edges, 10)
+    shares = statistics.shares_of_bins(values, edges, 10)
     counts = np.histogram(values, edges)[0]
     assert (shares[counts < 10] == 0).all()
     assert shares.max() > 0
@@ -201,7 +201,7 @@ def test_names_are_no_markup_and_no_formulas() -> None:
     assert "$\\frac$" in texts(plot.risk_utility(rows))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_picture_is_the_same_each_time_and_leaves_the_settings_alone() -> None:
     before = dict(mpl.rcParams)
     first, second = (plot.svg(plot.kernel_components(projections()), "t", "d") for _ in range(2))
@@ -222,7 +222,7 @@ def test_pictures_of_a_page_do_not_share_names_and_follow_its_colours() -> None:
         assert 'role="img"' in one
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_pictures_are_drawn_in_threads() -> None:
     expected = plot.svg(plot.class_sizes(sizes()), "t", "d")
     drawn: list[str] = []

@@ -149,7 +149,7 @@ def test_nobody_sees_a_table_before_it_is_counted(clinic: Postgres, con: duckdb.
     with Server(clinic.address(), is_reader=False) as server:
         delivery = Delivery(server, "clinic.released")
         delivery.check(is_replacing=False)
-        delivery.write(con, "FROM t", [postgresql.types.outgoing("sex", "VARCHAR")])
+        delivery.write(con, "FROM t", [postgresql.source.outgoing("sex", "VARCHAR")])
         assert clinic.rows("SELECT count(*) AS n FROM pg_class") == before
         assert delivery.smallest_class(["sex"]) == (4, 4)
         delivery.put_in_place("mark")

@@ -16,13 +16,12 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from duckanon._core.common.threads import one_thread
-from duckanon._core.encoding.aligned import Coding, encoded
-from duckanon._core.privacy.noisy_copies import Coded, noisy_copies
-from duckanon._core.privacy.rare_values import rare_values
-from duckanon._measure.coarse.tables import judged
-from duckanon._measure.privacy_measures import amounts_of, privacy_tests
-from duckanon._measure.released_values import column_codes, with_digits_of
+from duckanon._core.common.resources import use_one_thread
+from duckanon._core.encoding.measurement_encoding import CodingOptions, encode_tables
+from duckanon._core.privacy.copies import CopyTables, count_noisy_copies
+from duckanon._core.privacy.rarity import count_rare_values
+from duckanon._measure.coarse.coarse_tables import read_tables
+from duckanon._measure.privacy_measures import amounts_of, column_codes, privacy_tests, with_digits_of
 from examples.surveys import income_survey
 from tests.sqltest import data_file
 
@@ -85,36 +84,41 @@ def _is_number(table: pa.Table, name: str) -> bool:
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
 
 
-def failed(members: pa.Table, release: pa.Table, others: pa.Table | None, random: np.random.Generator) -> list[str]:
+def list_failed(
+    members: pa.Table, release: pa.Table, outsiders: pa.Table | None, random: np.random.Generator
+) -> list[str]:
     """Return the names of the tests that a release fails, with other people as reference and holdout or without."""
-    read = judged(members, release, None, reference=others, holdout=others)
-    tests = privacy_tests(read, Coding(), random, k=5, sample=None, replicates=100)
-    return [test.name for test in tests if not test.passed]
+    read = read_tables(members, release, None, reference=outsiders, holdout=outsiders)
+    tests = privacy_tests(read, CodingOptions(), random, k=5, sample=None, replicates=100)
+    return [test.name for test in tests if not test.is_within_limit]
 
 
-def failed_by_hits(
-    members: pa.Table, release: pa.Table, others: pa.Table | None, random: np.random.Generator
+def list_failed_counts(
+    members: pa.Table, release: pa.Table, outsiders: pa.Table | None, random: np.random.Generator
 ) -> list[str]:
     """Return which of the tests of noisy copies and rare values a release fails: a tenth of the time of all tests."""
     rounded = with_digits_of(members, release)
-    usual, plain = encoded(members, rounded, [others], Coding()), amounts_of(members, release, others)
-    codings = [Coded(usual.original, usual.released, usual.others[0]), Coded(*plain[:3])]
+    usual, plain = (
+        encode_tables(members, rounded, [outsiders], CodingOptions()),
+        amounts_of(members, release, outsiders),
+    )
+    codings = [CopyTables(usual.original, usual.released, usual.outsiders[0]), CopyTables(*plain[:3])]
     tests = {
-        "noisy_copies": noisy_copies(codings, random, 0.99, plain),
-        "rare_values": rare_values(column_codes(members, rounded, others), random, 0.99),
+        "noisy_copies": count_noisy_copies(codings, random, 0.99, plain),
+        "rare_values": count_rare_values(column_codes(members, rounded, outsiders), random, 0.99),
     }
-    return [name for name, test in tests.items() if not test.passed]
+    return [name for name, test in tests.items() if not test.is_within_limit]
 
 
 def draws(
-    table: pa.Table, size: int, first: int, count: int, leaks: bool, tested: Tested = failed
+    table: pa.Table, size: int, first: int, count: int, leaks: bool, tested: Tested = list_failed
 ) -> Iterator[tuple[str, bool, list[str]]]:
     """Give what was released, whether it was tested with other people, and the tests that it failed."""
     for seed in range(first, first + count):
         random = np.random.default_rng(seed)
         places = np.split(random.permutation(table.num_rows)[: 3 * size], 3)
-        members, fresh, others = (table.take(pa.array(part)) for part in places)
-        compared = others if seed % 2 else None
+        members, fresh, outsiders = (table.take(pa.array(part)) for part in places)
+        compared = outsiders if seed % 2 else None
         releases = {"fresh": fresh}
         if leaks:
             releases |= {name: noisy(members, fresh, *how, random) for name, how in NOISE.items()}
@@ -132,23 +136,25 @@ def main() -> None:
     parser.add_argument("--only", default="", help="surveys whose name contains this")
     parser.add_argument("--first", type=int, default=70_000, help="the first seed")
     parser.add_argument("--hits", action="store_true", help="only the tests of noisy copies and rare values")
-    given = parser.parse_args()
-    tested = failed_by_hits if given.hits else failed
+    options = parser.parse_args()
+    tested = list_failed_counts if options.hits else list_failed
     for survey in SURVEYS:
-        if given.only not in survey:
+        if options.only not in survey:
             continue
         table = people(survey)
-        for size in map(int, given.sizes.split(",")):
-            start, found = time.process_time(), {}
-            with one_thread():
-                for leaks, count in ((True, given.leaky), (False, given.draws - given.leaky)):
-                    for name, compared, tests in draws(table, size, given.first + 10_000 * leaks, count, leaks, tested):
-                        found.setdefault((name, compared), []).append(tests)
-            for (name, compared), results in sorted(found.items()):
+        for size in map(int, options.sizes.split(",")):
+            start, result_rows = time.process_time(), {}
+            with use_one_thread():
+                for leaks, count in ((True, options.leaky), (False, options.draws - options.leaky)):
+                    for name, compared, tests in draws(
+                        table, size, options.first + 10_000 * leaks, count, leaks, tested
+                    ):
+                        result_rows.setdefault((name, compared), []).append(tests)
+            for (name, compared), results in sorted(result_rows.items()):
                 share = sum(map(bool, results))
                 tests = Counter(test for result in results for test in result)
-                others = "with others" if compared else "without"
-                print(f"{survey} {size} | {name} | {others} | {share} of {len(results)} | {dict(tests)}", flush=True)
+                outsiders = "with others" if compared else "without"
+                print(f"{survey} {size} | {name} | {outsiders} | {share} of {len(results)} | {dict(tests)}", flush=True)
             print(f"{survey} {size}: {time.process_time() - start:.0f} processor seconds", flush=True)
 
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from scipy import stats
 
 from duckanon._core.privacy import cells as module
-from duckanon._core.privacy.cells import MISSING, CellColumn, count_held, singled_out, value_column
-from duckanon._core.privacy.prediction import measures
+from duckanon._core.privacy.cells import MISSING, CellColumn, count_members, count_singled_out, make_value_column
+from duckanon._core.privacy.prediction import measure_queries
 from tests.profiles import cheap
 
 NUMBERS = [*range(6), MISSING]
@@ -39,8 +39,8 @@ def holds(cell: Any, value: float) -> bool:
 @cheap
 @given(held=CELLS, values=st.lists(st.sampled_from(NUMBERS), min_size=1, max_size=8))
 def test_holds(held: list[Any], values: list[float]) -> None:
-    found = column(held).holds(np.arange(len(held)), np.array(values, float))
-    assert found.tolist() == [[holds(cell, value) for value in values] for cell in held]
+    results = column(held).holds(np.arange(len(held)), np.array(values, float))
+    assert results.tolist() == [[holds(cell, value) for value in values] for cell in held]
 
 
 @cheap
@@ -52,20 +52,20 @@ def test_points_are_what_a_draw_may_be(held: list[Any], seed: int) -> None:
         whole = [value for value in NUMBERS[:-1] if holds(cell, value)]
         assert sorted(part) == sorted((cell or [MISSING]) if isinstance(cell, list) else whole)
     rows = np.random.default_rng(seed).integers(0, len(held), 50)
-    for code, value in zip(rows, column(held, rows).drawn(np.random.default_rng(seed)), strict=True):
+    for code, value in zip(rows, column(held, rows).draw(np.random.default_rng(seed)), strict=True):
         assert holds(held[code], value) or held[code] == []
 
 
 def test_every_value_is_equally_likely() -> None:
     rows = np.repeat([0, 1], 6000)
-    drawn = column([(1, 4), [0.0, 5.0, MISSING]], rows).drawn(np.random.default_rng(4))
+    drawn = column([(1, 4), [0.0, 5.0, MISSING]], rows).draw(np.random.default_rng(4))
     for part, kinds in ((drawn[:6000], 4), (drawn[6000:], 3)):
         frequency = Counter(part.tolist())
         assert len(frequency) == kinds
         assert stats.chisquare(list(frequency.values())).pvalue > 0.001
-    numbers = column([(1.0, 4.0)], np.zeros(6000, int), step=0.0).drawn(np.random.default_rng(4))
+    numbers = column([(1.0, 4.0)], np.zeros(6000, int), step=0.0).draw(np.random.default_rng(4))
     assert stats.kstest(numbers, stats.uniform(1, 3).cdf).pvalue > 0.001
-    rounded = column([(1.0, 4.0)], np.zeros(6000, int), step=0.0, decimals=1).drawn(np.random.default_rng(4))
+    rounded = column([(1.0, 4.0)], np.zeros(6000, int), step=0.0, decimals=1).draw(np.random.default_rng(4))
     assert np.array_equal(rounded, np.round(numbers, 1))
 
 
@@ -78,7 +78,7 @@ def releases(draw: Any) -> tuple[Any, ...]:
     return held, np.array(rows), draw(st.lists(person, min_size=1, max_size=12))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("at_once", [5_000, 3])
 @cheap
 @given(release=releases())
@@ -95,39 +95,39 @@ def test_singled_out_against_brute_force(at_once: int, release: tuple[Any, ...])
     table = np.array(people, float)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_RECORDS", at_once)
-        hits, trials = singled_out(table, columns, np.random.default_rng(1))
+        hits, trials = count_singled_out(table, columns, np.random.default_rng(1))
     if at_once >= len(set(people)):
         assert (hits, trials) == (len(expected), len(single))
     else:  # of the first ones looked at only
         assert hits <= min(trials, len(expected))
         assert trials <= at_once
-    counts, _ = count_held(np.column_stack([np.full(len(rows), -1), rows[:, 1]]), columns, table)
+    counts, _ = count_members(np.column_stack([np.full(len(rows), -1), rows[:, 1]]), columns, table)
     assert counts.tolist() == [sum(holds(held[1][row[1]], person[1]) for person in people) for row in rows]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_distance_is_the_mean_over_what_cells_hold() -> None:
     """Against many draws, and against plain points where cells hold one value each."""
     random = np.random.default_rng(2)
     queries, centres = random.normal(size=(30, 3)), random.normal(size=(40, 3))
     variances = random.uniform(0, 1, (40, 3)) * (random.random((40, 1)) < 0.7)
-    found = measures(queries, centres, 4, variances=variances)
+    results = measure_queries(queries, centres, 4, variances=variances)
     drawn = centres + np.sqrt(variances) * random.normal(size=(20_000, 40, 3))
     squares = np.array([np.square(drawn - query).mean(axis=(0, 2)) for query in queries])
-    assert np.allclose(found.distance, np.sqrt(squares.min(axis=1)), rtol=0.02)
+    assert np.allclose(results.distance, np.sqrt(squares.min(axis=1)), rtol=0.02)
     ordered = np.sqrt(np.sort(squares, axis=1))
-    assert np.allclose(found.ambiguity, ordered[:, 0] / ordered[:, 3], rtol=0.03)
+    assert np.allclose(results.ambiguity, ordered[:, 0] / ordered[:, 3], rtol=0.03)
     nearest = np.argsort(np.square(queries[:, None] - centres).mean(axis=2) + variances.mean(axis=1), axis=1)[:, :4]
     spread = centres[nearest].var(axis=1, ddof=1) + variances[nearest].mean(axis=1)
-    assert np.allclose(found.column_uncertainty, spread)
-    plain = measures(queries, centres, 4)
-    points = measures(queries, centres, 4, variances=np.zeros_like(centres))
+    assert np.allclose(results.column_uncertainty, spread)
+    plain = measure_queries(queries, centres, 4)
+    points = measure_queries(queries, centres, 4, variances=np.zeros_like(centres))
     for name in ("distance", "ambiguity", "uncertainty"):
         assert np.allclose(getattr(plain, name), getattr(points, name))
 
 
 def test_values_hold_themselves() -> None:
     values = np.array([3.0, 1.0, 3.0, MISSING])
-    cells = value_column(values)
-    assert np.array_equal(cells.drawn(np.random.default_rng(0)), values)
+    cells = make_value_column(values)
+    assert np.array_equal(cells.draw(np.random.default_rng(0)), values)
     assert cells.holds(cells.codes, values).tolist() == [[a == b for a in values] for b in values]

@@ -5,10 +5,10 @@ import math
 import numpy as np
 import pytest
 
-from duckanon._core.privacy.densities import _Column, _fit, log_densities, rarity_by_density
-from duckanon._core.privacy.equal_rows import known_codes, row_codes
-from duckanon._core.privacy.rarity import rarity_of
-from duckanon._core.privacy.unique_copies import unique_copies
+from duckanon._core.common.row_keys import number_known_rows, number_rows
+from duckanon._core.privacy.copies import count_unique_copies
+from duckanon._core.privacy.densities import _DensityColumn, _fit_shares, estimate_log_densities, estimate_rarity
+from duckanon._core.privacy.rarity import measure_rarity
 
 GROUPS = [slice(0, 1), slice(1, 4), slice(4, 5)]
 
@@ -35,16 +35,16 @@ def chance_by_force(column, pool, person, other, shares):
     return chance
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [1, 2])
 def test_densities_by_force(seed):
     """The mean, over all other people, of the product of the chances in each column."""
-    rows, others = np.split(people(np.random.default_rng(seed), 90), [60])
-    pool = np.concatenate([rows, others])
-    found = log_densities(rows, GROUPS, others, np.random.default_rng(0), 1000)
+    rows, outsiders = np.split(people(np.random.default_rng(seed), 90), [60])
+    pool = np.concatenate([rows, outsiders])
+    results = estimate_log_densities(rows, GROUPS, outsiders, np.random.default_rng(0), 1000)
     order = np.random.default_rng(0).permutation(len(pool))
-    columns = [_Column.of(pool[:, group]) for group in GROUPS]
-    _fit(columns, order, order)
+    columns = [_DensityColumn.of(pool[:, group]) for group in GROUPS]
+    _fit_shares(columns, order, order)
     for person in range(0, 60, 7):
         products = [
             math.prod(
@@ -54,7 +54,7 @@ def test_densities_by_force(seed):
             for other in range(len(pool))
             if other != person
         ]
-        assert found[person] == pytest.approx(math.log(np.mean(products)), abs=1e-4)
+        assert results[person] == pytest.approx(math.log(np.mean(products)), abs=1e-4)
 
 
 def test_shares_are_likelier_than_those_it_began_with(monkeypatch):
@@ -62,7 +62,7 @@ def test_shares_are_likelier_than_those_it_began_with(monkeypatch):
     likelihood = {}
     for steps in (0, 1, 12):
         monkeypatch.setattr("duckanon._core.privacy.densities._STEPS", steps)
-        both = log_densities(np.concatenate([fresh, rows]), GROUPS, None, np.random.default_rng(0), 1200)
+        both = estimate_log_densities(np.concatenate([fresh, rows]), GROUPS, None, np.random.default_rng(0), 1200)
         likelihood[steps] = both.mean()
     assert likelihood[0] < likelihood[1] < likelihood[12]
 
@@ -70,15 +70,15 @@ def test_shares_are_likelier_than_those_it_began_with(monkeypatch):
 def test_large_tables_are_told_by_near_misses(monkeypatch):
     rows = people(np.random.default_rng(4), 300)
     monkeypatch.setattr("duckanon._core.privacy.densities._PAIRS", 300 * 1999)
-    found = rarity_by_density(rows, GROUPS, None, np.random.default_rng(0))
-    assert found.scores.tolist() == rarity_of(rows, GROUPS).scores.tolist()
+    results = estimate_rarity(rows, GROUPS, None, np.random.default_rng(0))
+    assert results.scores.tolist() == measure_rarity(rows, GROUPS).scores.tolist()
 
 
 def test_pairs_of_equal_people_are_counted():
-    rows, others = np.array([[1], [1], [2], [2], [2], [3], [4], [4]], float), np.array([[1], [5], [5], [6]], float)
-    assert (rarity_of(rows).twins, rarity_of(rows).twin_pairs) == (2, 28)
-    found = rarity_of(rows, None, others)
-    assert (found.twins, found.twin_pairs) == (3, 28 + 6)
+    rows, outsiders = np.array([[1], [1], [2], [2], [2], [3], [4], [4]], float), np.array([[1], [5], [5], [6]], float)
+    assert (measure_rarity(rows).twins, measure_rarity(rows).twin_pairs) == (2, 28)
+    results = measure_rarity(rows, None, outsiders)
+    assert (results.twins, results.twin_pairs) == (3, 28 + 6)
 
 
 @pytest.mark.thorough
@@ -95,19 +95,19 @@ def test_chance_is_expected_and_copies_are_not(with_reference):
     for _ in range(12):
         rows, fresh, other = sample(), sample(), sample()
         reference = other if with_reference else None
-        rarity = rarity_by_density(rows, None, reference, random)
+        rarity = estimate_rarity(rows, None, reference, random)
         leaky = fresh.copy()
-        unique = np.bincount(row_codes(rows)[0])[row_codes(rows)[0]] == 1
+        unique = np.bincount(number_rows(rows)[0])[number_rows(rows)[0]] == 1
         leaky[:4] = rows[unique & (rows.max(axis=1) > 15)][:4]
         for release in (fresh, leaky):
-            own, released, *others = known_codes(rows, release, *([other] if with_reference else []))
-            found = unique_copies(own, released, others[0] if others else None, rarity, random, 0.99)
+            indexes, released, *outsiders = number_known_rows(rows, release, *([other] if with_reference else []))
+            results = count_unique_copies(indexes, released, outsiders[0] if outsiders else None, rarity, random, 0.99)
             if release is leaky:
-                caught += not found.passed
+                caught += not results.is_within_limit
             else:
-                alarms += not found.passed
-                repeated.append(found.value)
-                expected.append(found.reference)
+                alarms += not results.is_within_limit
+                repeated.append(results.value)
+                expected.append(results.reference)
     assert alarms <= 1
     assert caught >= 10
     assert np.mean(expected) == pytest.approx(np.mean(repeated), rel=0.5)

@@ -3,8 +3,6 @@
 Limits were set with other seeds than those here.
 """
 
-from itertools import product
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -12,12 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import optimize, stats
 
-from duckanon._core.encoding.measurement_encoding import measured_encoding
-from duckanon._core.privacy.densities import log_densities, rarity_by_density
-from duckanon._core.privacy.equal_rows import known_codes, row_codes
-from duckanon._core.privacy.reference_test import privacy_tests
-from duckanon._core.privacy.unique_copies import unique_copies
-from tests.profiles import sample_of_today
+from duckanon._core.common.row_keys import number_known_rows, number_rows
+from duckanon._core.encoding.measurement_encoding import fit_measure_encoding
+from duckanon._core.privacy.copies import count_unique_copies
+from duckanon._core.privacy.densities import estimate_log_densities, estimate_rarity
+from duckanon._core.privacy.reference_test import PrivacySetting, run_privacy_tests
 from tests.sqltest import data_file
 
 SURVEYS = {
@@ -37,35 +34,33 @@ ALL_OF_ADULT = [
 SEEDS = 40_000
 
 
-def coded(name):
+def code_survey(name):
     """Read a survey's rows as numbers, 30,000 of them at most, and which of these each column is."""
     file, columns = SURVEYS.get(name, ("adult.csv", ALL_OF_ADULT))
     path = data_file(file)
     table = pq.read_table(path, columns=columns) if file.endswith("parquet") else pyarrow.csv.read_csv(path)
     places = np.random.default_rng(0).permutation(table.num_rows)[:30_000]
     table = table.select(columns or table.column_names).take(pa.array(places))
-    encoding = measured_encoding(table)
+    encoding = fit_measure_encoding(table)
     return encoding.matrix(table), encoding.groups
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("survey", "size"), sample_of_today(list(product(SURVEYS, [300, 1000, 3000])), part=3))
-def test_fresh_samples_pass(survey, size):
-    """At most 5 % fail; so few draws cannot show that, but one in five would be seen."""
-    people, groups = coded(survey)
-    if len(people) < 3 * size:
-        pytest.skip(f"{survey} has {len(people)} people")
-    draws = {300: 60, 1000: 30, 3000: 12}[size]
+@pytest.mark.parametrize("survey", SURVEYS)
+def test_fresh_samples_pass(survey):
+    """At most 5 % fail; 60 draws cannot show that, but one in five is noticed 93 times of 100."""
+    people, groups = code_survey(survey)
+    sizes = [size for size in [300] * 36 + [1000] * 18 + [3000] * 6 if len(people) >= 3 * size]
     alarms = 0
-    for seed in range(SEEDS, SEEDS + draws):
+    for seed, size in enumerate(sizes, SEEDS):
         random = np.random.default_rng(seed)
         rows, fresh, other = (people[part] for part in np.split(random.permutation(len(people))[: 3 * size], 3))
         reference = other if seed % 2 else None
-        tests = privacy_tests(
-            rows, fresh, random, reference=reference, holdout=reference, replicates=200, groups=groups
+        tests = run_privacy_tests(
+            rows, fresh, random, PrivacySetting(reference=reference, holdout=reference, replicates=200, groups=groups)
         )
-        alarms += not all(test.passed for test in tests)
-    assert alarms <= stats.binom.ppf(0.99, draws, 0.05)
+        alarms += not all(test.is_within_limit for test in tests)
+    assert alarms <= stats.binom.ppf(0.99, len(sizes), 0.05)
 
 
 @pytest.mark.thorough
@@ -83,8 +78,8 @@ def test_fresh_samples_pass(survey, size):
 )
 def test_half_a_percent_of_copies_fails(survey, size, least):
     """Of records that nobody else in the survey has; chance copies 43 of 1,000 people of Adult."""
-    people, groups = coded(survey)
-    codes = row_codes(people)[0]
+    people, groups = code_survey(survey)
+    codes = number_rows(people)[0]
     is_alone = np.bincount(codes)[codes] == 1
     caught, alarms = [], []
     for seed in range(SEEDS, SEEDS + 30):
@@ -93,11 +88,11 @@ def test_half_a_percent_of_copies_fails(survey, size, least):
         rows, fresh, other = (people[part] for part in parts)
         leaky = fresh.copy()
         leaky[: size // 200] = rows[random.permutation(np.flatnonzero(is_alone[parts[0]]))[: size // 200]]
-        rarity = rarity_by_density(rows, groups, other if seed % 2 else None, random)
+        rarity = estimate_rarity(rows, groups, other if seed % 2 else None, random)
         for release, failed in ((fresh, alarms), (leaky, caught)):
-            own, released, *reference = known_codes(rows, release, *([other] if seed % 2 else []))
-            found = unique_copies(own, released, reference[0] if reference else None, rarity, random, 0.99)
-            failed.append(not found.passed)
+            indexes, released, *reference = number_known_rows(rows, release, *([other] if seed % 2 else []))
+            results = count_unique_copies(indexes, released, reference[0] if reference else None, rarity, random, 0.99)
+            failed.append(not results.is_within_limit)
     assert np.mean(caught) >= least
     assert np.mean(alarms) <= 0.05
 
@@ -111,16 +106,16 @@ def test_what_those_who_know_the_whole_survey_see(survey, least, most):
     450 such pairs. A logistic regression on the density that the whole survey gives tells these from those who are
     alone (fitted on one half of the people, used on the other), and its likelihood ratio is the weight.
     """
-    people, groups = coded(survey)
+    people, groups = code_survey(survey)
     random = np.random.default_rng(5)
-    codes = row_codes(people)[0]
+    codes = number_rows(people)[0]
     counts = np.bincount(codes)
     firsts = np.unique(codes, return_index=True)[1]
     pairs, alone = (firsts[counts == count] for count in (2, 1))
     chosen = np.concatenate([pairs, random.permutation(alone)[: len(pairs)]])
     is_alone = np.arange(len(chosen)) >= len(pairs)
-    others = people[~np.isin(codes, codes[chosen])]
-    density = log_densities(people[chosen], groups, others, random, len(people))
+    outsiders = people[~np.isin(codes, codes[chosen])]
+    density = estimate_log_densities(people[chosen], groups, outsiders, random, len(people))
     terms = np.column_stack([np.ones(len(chosen)), density, density**2])
     terms[:, 1:] = stats.zscore(terms[:, 1:], axis=0)
     in_first = random.random(len(chosen)) < 0.5

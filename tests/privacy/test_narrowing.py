@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from duckanon._core.common.codes import ranks_of
-from duckanon._core.privacy.dependence import dependence
-from duckanon._core.privacy.narrowing import narrowed_pairs
+from duckanon._core.common.codes import rank_values
+from duckanon._core.privacy.narrowing import find_narrow_pairs, list_sort_keys, measure_dependence
 
 DAYS = [datetime.date(1950, 1, 1) + datetime.timedelta(days=int(day)) for day in range(0, 18_000, 9)]
 FORMS = {
@@ -33,14 +32,14 @@ FORMS = {
 }
 
 
-def _judged(values: np.ndarray, kept: Any, size: int) -> tuple[list[Any], list[Any]]:
+def _judge(values: np.ndarray, kept: Any, size: int) -> tuple[list[Any], list[Any]]:
     """Return what is narrowed and unjudged where classes are `size` values that follow each other."""
     classes = np.minimum(values.argsort().argsort() // size, len(values) // size - 1)
     column = {"kept": pa.chunked_array([pa.array(kept)])}
-    return narrowed_pairs({"x": values}, {"x": classes}, column, classes, np.random.default_rng(0))
+    return find_narrow_pairs({"x": values}, {"x": classes}, column, classes, np.random.default_rng(0))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("size", [3, 20])
 def test_a_copy_narrows_in_every_form(form: str, size: int) -> None:
@@ -50,7 +49,7 @@ def test_a_copy_narrows_in_every_form(form: str, size: int) -> None:
         return  # it is as large as the label
     if size == 3 and form.startswith("distance"):
         return  # pairs and triples say nothing by themselves of which the sign changes: counted below
-    assert _judged(places.astype(np.float64), kept, size) == ([("kept", "x")], [])
+    assert _judge(places.astype(np.float64), kept, size) == ([("kept", "x")], [])
 
 
 @pytest.mark.parametrize("rows", [30, 100, 1000])
@@ -58,7 +57,7 @@ def test_a_copy_narrows_in_every_form(form: str, size: int) -> None:
 def test_columns_that_have_nothing_to_do_with_it_pass(rows: int, size: int) -> None:
     generator = np.random.default_rng(rows + size)
     values = generator.permutation(rows).astype(np.float64)
-    others = {
+    outsiders = {
         "numbers": generator.normal(size=rows),
         "codes": [f"{value:x}" for value in generator.integers(0, 2**40, rows)],
         "days": [DAYS[place] for place in generator.integers(0, len(DAYS), rows)],
@@ -66,16 +65,18 @@ def test_columns_that_have_nothing_to_do_with_it_pass(rows: int, size: int) -> N
         "groups": generator.integers(0, 3, rows),
         "nothing": pa.nulls(rows, pa.string()),
     }
-    assert {name: _judged(values, kept, size) for name, kept in others.items()} == {name: ([], []) for name in others}
+    assert {name: _judge(values, kept, size) for name, kept in outsiders.items()} == {
+        name: ([], []) for name in outsiders
+    }
 
 
 def test_too_few_rows_to_tell() -> None:
     values = np.array([3.0, 1, 2, 11, 12, 10, 20, 22, 21, 30, 31, 32])
     for kept in (values, values[::-1], np.arange(12.0)):
-        assert _judged(values, kept, 3) == ([], [("kept", "x")])
-    assert _judged(values, values, 6) == ([("kept", "x")], [])
-    assert _judged(values, ["F", "M"] * 6, 3) == ([], [])
-    assert _judged(np.repeat([1.0, 2, 3, 4], 3), values, 3) == ([], [])  # labels that are values leave nothing to tell
+        assert _judge(values, kept, 3) == ([], [("kept", "x")])
+    assert _judge(values, values, 6) == ([("kept", "x")], [])
+    assert _judge(values, ["F", "M"] * 6, 3) == ([], [])
+    assert _judge(np.repeat([1.0, 2, 3, 4], 3), values, 3) == ([], [])  # labels that are values leave nothing to tell
 
 
 def test_a_column_whose_labels_are_nearly_always_its_values_is_judged() -> None:
@@ -83,10 +84,10 @@ def test_a_column_whose_labels_are_nearly_always_its_values_is_judged() -> None:
     values = np.repeat(np.arange(100.0), 5)
     labels = np.where(values == 99, 98, values).astype(np.int64)
     kept = {"kept": pa.chunked_array([np.random.default_rng(0).normal(size=500)])}
-    assert narrowed_pairs({"x": values}, {"x": labels}, kept, labels, np.random.default_rng(0)) == ([], [])
+    assert find_narrow_pairs({"x": values}, {"x": labels}, kept, labels, np.random.default_rng(0)) == ([], [])
     few = np.array([0, 1, 2, 3, 4, 5, 495, 496, 497, 498, 499])
     kept = {"kept": kept["kept"].take(pa.array(few))}
-    judged = narrowed_pairs({"x": values[few]}, {"x": labels[few]}, kept, labels[few], np.random.default_rng(0))
+    judged = find_narrow_pairs({"x": values[few]}, {"x": labels[few]}, kept, labels[few], np.random.default_rng(0))
     assert judged == ([], [])
 
 
@@ -96,16 +97,16 @@ def test_the_correlation_is_that_of_the_definition() -> None:
     classes, values = generator.integers(0, 30, 400), generator.permutation(400)
     kept = values + generator.normal(0, 60, 400)
     total = weight = 0.0
-    for one in np.unique(classes):
-        own, other = values[classes == one].argsort().argsort(), kept[classes == one].argsort().argsort()
-        size = len(own)
-        total += (size - 1) * (1 - 6 * ((own - other) ** 2).sum() / (size * (size**2 - 1)))
+    for entry in np.unique(classes):
+        indexes, other = values[classes == entry].argsort().argsort(), kept[classes == entry].argsort().argsort()
+        size = len(indexes)
+        total += (size - 1) * (1 - 6 * ((indexes - other) ** 2).sum() / (size * (size**2 - 1)))
         weight += size - 1
-    found = dependence(classes, np.zeros(400, np.int64), values, pa.chunked_array([kept]))
-    assert found.correlation == pytest.approx(total / weight)
+    results = measure_dependence(classes, np.zeros(400, np.int64), values, pa.chunked_array([kept]))
+    assert results.correlation == pytest.approx(total / weight)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_sql_and_python_judge_alike(shared: duckdb.DuckDBPyConnection) -> None:
     cursor = shared.cursor()
     cursor.execute(
@@ -128,9 +129,17 @@ def test_sql_and_python_judge_alike(shared: duckdb.DuckDBPyConnection) -> None:
     ).fetchall()
     table = cursor.sql("FROM judged").to_arrow_table()
     classes = table.column("ward").to_numpy().astype(np.int64)
-    ranks = ranks_of(table.column("x"))
+    ranks = rank_values(table.column("x"))
     for name, correlation, narrows in seen:
-        expected = dependence(classes, np.zeros(len(ranks), np.int64), ranks, table.column(name))
+        expected = measure_dependence(classes, np.zeros(len(ranks), np.int64), ranks, table.column(name))
         assert correlation == pytest.approx(expected.correlation, abs=1e-6)
         assert narrows == expected.is_beyond_chance
     assert [narrows for *_, narrows in seen] == [True, False, True]
+
+
+@pytest.mark.parametrize("form", ["%Y-%m-%d", "%d.%m.%Y", "%m/%d/%Y", "%d %B %Y", "%A, %B %d, %Y"])
+def test_one_of_the_orders_of_dates_is_theirs(form: str) -> None:
+    days = np.random.default_rng(1).permutation(np.array(DAYS))
+    written = pa.chunked_array([pa.array([day.strftime(form) for day in days])])
+    ranks = np.argsort(np.argsort(days))
+    assert any(np.array_equal(np.argsort(np.argsort(keys)), ranks) for keys in list_sort_keys(written))

@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duckanon._core.common.row_keys import find_distinct_rows, hash_rows
 from duckanon._core.privacy import neighbours
-from duckanon._core.privacy.equal_rows import distinct_rows, row_hashes
-from duckanon._core.privacy.neighbours import nearest
-from duckanon._core.privacy.prediction import measures
+from duckanon._core.privacy.neighbours import find_nearest
+from duckanon._core.privacy.prediction import measure_queries
 from tests.profiles import cheap
 
 
@@ -21,7 +21,7 @@ def by_force(queries, points, k, own=None):
 
 
 def same(queries, points, k, skip_self=False, own=None):
-    distances, indices = nearest(queries, points, k, skip_self=skip_self)
+    distances, indices = find_nearest(queries, points, k, skip_self=skip_self)
     expected, order = by_force(queries, points, k, own)
     np.testing.assert_array_equal(distances, expected)
     np.testing.assert_array_equal(indices, order)
@@ -43,7 +43,7 @@ def test_brute_force(rows, k, offset, scale):
         with pytest.raises(
             ValueError, match=f"k must be at most the number of rows to choose from, {len(points)}; got {k}"
         ):
-            nearest(queries, points, k)
+            find_nearest(queries, points, k)
     else:
         same(queries, points, k)
     if k < len(points):
@@ -69,40 +69,40 @@ def test_many_blocks(kind, monkeypatch):
         rows = random.poisson(2, (1500, 9)).astype(float)
     queries = np.concatenate([rows[:40], random.permutation(rows)[:60] + (kind == "normal")])
     same(queries, rows, 5)
-    own = np.where(np.arange(100) < 40, np.arange(100), -1)
-    same(queries, rows, 4, own, own)
-    distances, _ = nearest(rows[:40], rows, 1)
+    indexes = np.where(np.arange(100) < 40, np.arange(100), -1)
+    same(queries, rows, 4, indexes, indexes)
+    distances, _ = find_nearest(rows[:40], rows, 1)
     assert (distances == 0).all()
 
 
 def test_constant_rows():
     rows = np.full((3000, 4), 7.3)
-    distances, indices = nearest(rows, rows, 3, skip_self=True)
+    distances, indices = find_nearest(rows, rows, 3, skip_self=True)
     assert (distances == 0).all()
     assert indices[0].tolist() == [1, 2, 3]
     assert indices[2999].tolist() == [0, 1, 2]
 
 
 def test_progress_is_told():
-    told = []
-    nearest(np.zeros((1, 2)), np.random.default_rng(0).normal(size=(30_000, 2)), 2, tell=told.append)
-    assert told == sorted(told)
-    assert len(told) > 2
-    assert told[-1] == 1
+    shares = []
+    find_nearest(np.zeros((1, 2)), np.random.default_rng(0).normal(size=(30_000, 2)), 2, tell=shares.append)
+    assert shares == sorted(shares)
+    assert len(shares) > 2
+    assert shares[-1] == 1
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @cheap
 @given(matrices)
 def test_equal_rows(rows):
     points = np.array(rows[1])
     seen: dict[tuple[float, ...], int] = {}
-    assert distinct_rows(points).codes.tolist() == [seen.setdefault(tuple(row), len(seen)) for row in points + 0.0]
+    assert find_distinct_rows(points).codes.tolist() == [seen.setdefault(tuple(row), len(seen)) for row in points + 0.0]
 
 
 def test_hashes_of_signs_differ():
     bits = (np.arange(1 << 16)[:, None] >> np.arange(16)) & 1
-    assert len(np.unique(row_hashes(2.0 * bits - 1))) == 1 << 16
+    assert len(np.unique(hash_rows(2.0 * bits - 1))) == 1 << 16
 
 
 @pytest.mark.parametrize(
@@ -123,24 +123,24 @@ def test_hashes_of_signs_differ():
 )
 def test_refused(queries, points, k, skip, said):
     with pytest.raises(ValueError, match=said):
-        nearest(queries, points, k, skip_self=skip)
+        find_nearest(queries, points, k, skip_self=skip)
 
 
 def test_golden_measures():
-    found = measures([[0, 0]], [[3, 4], [6, 8], [0, 5], [10, 0]], 3)
-    assert found.distance[0] == np.sqrt(12.5)
-    assert found.ambiguity[0] == 0.5
-    assert found.uncertainty[0] == pytest.approx(20 / 3)
-    np.testing.assert_allclose(found.column_uncertainty, [[9, 13 / 3]])
+    results = measure_queries([[0, 0]], [[3, 4], [6, 8], [0, 5], [10, 0]], 3)
+    assert results.distance[0] == np.sqrt(12.5)
+    assert results.ambiguity[0] == 0.5
+    assert results.uncertainty[0] == pytest.approx(20 / 3)
+    np.testing.assert_allclose(results.column_uncertainty, [[9, 13 / 3]])
     rows = np.random.default_rng(0).normal(size=(50, 3))
-    own = measures(rows, rows)
-    assert (own.distance == 0).all()
-    assert (own.ambiguity == 0).all()
-    assert (own.uncertainty > 0).all()
-    copies = measures([[1.1, 1e9]], [[1.1, 1e9]] * 5)
+    indexes = measure_queries(rows, rows)
+    assert (indexes.distance == 0).all()
+    assert (indexes.ambiguity == 0).all()
+    assert (indexes.uncertainty > 0).all()
+    copies = measure_queries([[1.1, 1e9]], [[1.1, 1e9]] * 5)
     assert (copies.distance[0], copies.ambiguity[0], copies.uncertainty[0]) == (0, 1, 0)
     with pytest.raises(ValueError, match="k must be a whole number of at least 2; got 1"):
-        measures(rows, rows, 1)
+        measure_queries(rows, rows, 1)
 
 
 @given(matrices, st.integers(2, 5))
@@ -148,13 +148,13 @@ def test_measures_by_force(rows, k):
     queries, points = (np.array(part) for part in rows)
     if k > len(points):
         return
-    found = measures(queries, points, k)
+    results = measure_queries(queries, points, k)
     distances, order = by_force(queries, points, k)
     for i, row in enumerate(order):
-        assert found.ambiguity[i] == (distances[i, 0] / distances[i, -1] if distances[i, -1] else 1.0)
+        assert results.ambiguity[i] == (distances[i, 0] / distances[i, -1] if distances[i, -1] else 1.0)
         expected = np.var(points[row], axis=0, ddof=1)
-        np.testing.assert_allclose(found.column_uncertainty[i], expected, rtol=1e-6, atol=1e-6)
-        np.testing.assert_allclose(found.uncertainty[i], expected.mean(), rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(results.column_uncertainty[i], expected, rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(results.uncertainty[i], expected.mean(), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("width", [1, 4])
@@ -163,7 +163,7 @@ def test_a_tree_finds_what_comparing_all_finds(width: int, digits: int, monkeypa
     """To the last bit and in the same order, also where points are as near as others."""
     rows = np.round(np.random.default_rng(width).normal(size=(700, width)) * 3, digits)
     rows = np.unique(rows, axis=0) if digits else rows
-    by_tree = neighbours.nearest(rows, rows, 3, skip_self=True)
+    by_tree = neighbours.find_nearest(rows, rows, 3, skip_self=True)
     monkeypatch.setattr(neighbours, "_NARROW", 0)
-    compared = neighbours.nearest(rows, rows, 3, skip_self=True)
-    assert all(np.array_equal(one, other) for one, other in zip(by_tree, compared, strict=True))
+    compared = neighbours.find_nearest(rows, rows, 3, skip_self=True)
+    assert all(np.array_equal(entry, other) for entry, other in zip(by_tree, compared, strict=True))

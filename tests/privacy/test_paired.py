@@ -5,34 +5,34 @@ import pytest
 from scipy import stats
 
 from duckanon._core.encoding.pairs import CategoryPair, NumberPair
-from duckanon._measure.attacks import paired
-from duckanon._measure.attacks.paired import Finding, Released, isolated_people, lower_bound, memberships
+from duckanon._measure.attacks import audit
+from duckanon._measure.attacks.audit import Finding, Released, draw_isolated_people, lower_bound, memberships
 
 
 def findings(release, rows=400, releases=12, people=20):
     points = np.random.default_rng(1).normal(size=(rows, 4)) ** 3
     codes = np.digitize(points, [-1, 0, 1])
 
-    def made(places, random):
-        found = release(points[places], random)
-        return Released(found, np.digitize(found, [-1, 0, 1]), codes)
+    def make_release(places, random):
+        results = release(points[places], random)
+        return Released(results, np.digitize(results, [-1, 0, 1]), codes)
 
     random = np.random.default_rng(2)
-    return paired.paired_findings(points, 4, made, people=people, releases=releases, random=random)
+    return audit.audit_pairs(points, 4, make_release, people=people, releases=releases, random=random)
 
 
 def test_copies_are_recognized_and_fresh_people_are_not():
     copies = findings(lambda rows, _: rows)
-    assert [(one.attack, one.scale) for one in copies[::2]] == [
+    assert [(entry.attack, entry.scale) for entry in copies[::2]] == [
         ("nearest_row", "standardised"),
         ("nearest_rows", "standardised"),
         ("queries", None),
     ]
-    assert [one.mean for one in copies[:4]] == [1.0] * 4
-    assert {one.answer for one in copies} == {"fail"}
+    assert [entry.mean for entry in copies[:4]] == [1.0] * 4
+    assert {entry.answer for entry in copies} == {"fail"}
     fresh = findings(lambda rows, random: random.normal(size=rows.shape) ** 3, releases=24)
-    assert all(abs(one.mean - 0.5) < 4 * one.standard_error for one in fresh)
-    assert all(one.answer != "fail" for one in fresh)
+    assert all(abs(entry.mean - 0.5) < 4 * entry.standard_error for entry in fresh)
+    assert all(entry.answer != "fail" for entry in fresh)
 
 
 def test_few_releases_are_no_pass():
@@ -57,9 +57,9 @@ def test_people_with_an_equal_are_not_isolated():
     random = np.random.default_rng(4)
     points = random.normal(size=(400, 2))
     points[:3] = 50.0  # far from all, but together
-    assert not set(isolated_people(points, 20, random)) & {0, 1, 2}
+    assert not set(draw_isolated_people(points, 20, random)) & {0, 1, 2}
     with pytest.raises(ValueError, match="nobody is isolated"):
-        paired.paired_findings(np.zeros((400, 2)), 2, None, people=20, releases=4, random=random)
+        audit.audit_pairs(np.zeros((400, 2)), 2, None, people=20, releases=4, random=random)
 
 
 @pytest.mark.parametrize(("rate", "releases"), [(0.5, 20), (0.8, 20), (0.9, 10)])
@@ -69,8 +69,8 @@ def test_errors_of_rates_are_those_of_exponential_scores(rate, releases):
     inside, outside = random.exponential(1, (3000, releases)), random.exponential(scale, (3000, releases))
     rates = (inside[:, :, None] < outside[:, None]).mean(axis=(1, 2))
     assert rates.mean() == pytest.approx(rate, abs=0.01)
-    assert paired.rate_error(rate, releases) == pytest.approx(rates.std(), rel=0.06)
-    missed = np.mean([lower_bound(one, releases, 0.95) > max(rate, 0.5) + 1e-9 for one in rates[:500]])
+    assert audit.rate_error(rate, releases) == pytest.approx(rates.std(), rel=0.06)
+    missed = np.mean([lower_bound(entry, releases, 0.95) > max(rate, 0.5) + 1e-9 for entry in rates[:500]])
     assert missed <= stats.binom.ppf(0.99, 500, 0.06) / 500
 
 
@@ -80,7 +80,7 @@ def test_codes_of_queries():
         NumberPair("n", numbers, np.array([0.0, 0.5, 150.0, np.nan])),
         CategoryPair("c", np.zeros(201, int), np.array([0, 1, 0, 1]), ["a", "b"]),
     ]
-    original, released = paired.query_codes(pairs)
+    original, released = audit.query_codes(pairs)
     assert released[:, 1].tolist() == [0, 1, 0, 1]
     assert released[0, 0] == original[0, 0]  # a zero that many have
     assert released[1, 0] == original[50, 0]  # the first twentieth

@@ -42,7 +42,7 @@ def test_keys_around_the_size_of_a_block(con: duckdb.DuckDBPyConnection, bytes_o
     assert rows == [(i, hmac.new(key, str(i).encode(), "sha256").hexdigest()) for i, _ in rows]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(key=st.one_of(st.binary(max_size=15), st.text(st.characters(codec="ascii"), min_size=1, max_size=15)))
 def test_a_refusal_says_nothing_of_a_key_but_its_length(shared: duckdb.DuckDBPyConnection, key: str | bytes) -> None:
@@ -51,7 +51,7 @@ def test_a_refusal_says_nothing_of_a_key_but_its_length(shared: duckdb.DuckDBPyC
             shared.execute(f"SELECT {call}", [key]).fetchall()
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_time_zone_changes_no_pseudonym_and_no_interval(con: duckdb.DuckDBPyConnection) -> None:
     """Written as text, a moment was another one in every zone; a day of summer time's end has 25 hours."""
     results = set()
@@ -75,7 +75,7 @@ def shifts(con: duckdb.DuckDBPyConnection, people: int, max_days: int) -> list[i
     return [days for (days,) in con.execute(query, [KEY, max_days, people]).fetchall()]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("max_days", [1, 7, 365])
 def test_shifts_are_uniform_and_never_none(con: duckdb.DuckDBPyConnection, max_days: int) -> None:
     drawn = shifts(con, 40_000, max_days)
@@ -97,7 +97,7 @@ def test_the_published_pseudonym_does_not_tell_the_shift(con: duckdb.DuckDBPyCon
         assert sum(guess == days for guess, (_, days) in zip(guessed, rows, strict=True)) < 20
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(
     moments=st.lists(st.datetimes(datetime(1900, 1, 1), datetime(2200, 1, 1)), min_size=2, max_size=5),

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from duckanon import spectral
-from duckanon._core.encoding.measurement_encoding import measured_encoding
-from duckanon._core.encoding.pairs import paired
-from duckanon._measure.attacks.paired import Released, paired_findings, query_codes
+from duckanon._core.encoding.measurement_encoding import fit_measure_encoding
+from duckanon._core.encoding.pairs import pair_tables
+from duckanon._measure.attacks.audit import Released, audit_pairs, query_codes
 
 SDV = "DUCKANON_SDV"
 """The variable that names the Python of an environment with SDV 2; without it, SDV is left out."""
@@ -128,18 +128,16 @@ METHODS: dict[str, Callable[[pa.Table, list[str] | None, int], pa.Table]] = {
 def nearest_row(method: str, members: pa.Table, codes: list[str] | None, releases: int) -> tuple[float, float]:
     """Return how often the nearest row tells which of two releases holds an isolated person, and the standard error."""
     table = members.slice(0, _PAIRED_ROWS)
-    encoding = measured_encoding(table, categories=codes)
+    encoding = fit_measure_encoding(table, categories=codes)
     release = METHODS[method]
     if method == "spectral_release":
         release = by(method, cluster_size=table.num_rows / _SPECTRAL_SIZE)
 
     def made(places: np.ndarray, random: np.random.Generator) -> Released:
         released = release(table.take(pa.array(places)), codes, int(random.integers(2**31)))
-        of_people, of_release = query_codes(paired(table, released))
+        of_people, of_release = query_codes(pair_tables(table, released))
         return Released(encoding.matrix(released), of_release, of_people)
 
     random = np.random.default_rng(1)
-    found = paired_findings(
-        encoding.matrix(table), table.num_columns, made, people=20, releases=releases, random=random
-    )
+    found = audit_pairs(encoding.matrix(table), table.num_columns, made, people=20, releases=releases, random=random)
     return found[0].mean, found[0].standard_error

@@ -22,8 +22,8 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold, cross_val_predict
 
 from duckanon import plot
-from duckanon._core.common.threads import one_thread
-from duckanon._measure.utility.classifiers import classifier_utility
+from duckanon._core.common.resources import use_one_thread
+from duckanon._measure.utility.classifiers import compare_classifiers
 from duckanon._measure.utility.contradictions import contradictions
 from examples.surveys import _sample, find_data, income_survey, social_survey
 from tests.release.compared_methods import METHODS, is_number, nearest_row, plain
@@ -131,7 +131,7 @@ def measured(members: pa.Table, others: pa.Table, released: pa.Table, codes: lis
     label = np.repeat([0, 1], [len(apart[0]), len(after[0])])
     model = HistGradientBoostingClassifier(max_iter=30, random_state=0)
     folds = StratifiedKFold(3, shuffle=True, random_state=0)
-    with one_thread():
+    with use_one_thread():
         told = cross_val_predict(model, features, label, cv=folds, method="predict_proba")[:, 1]
     cells = []
     for place in numbers:
@@ -163,7 +163,7 @@ def broken(members: pa.Table, others: pa.Table, released: pa.Table, codes: list[
 
 def lost(members: pa.Table, others: pa.Table, released: pa.Table, target: str) -> float:
     """Return what boosted trees lose that are trained on the release and tested on other people."""
-    found = classifier_utility(members, released, target, random=np.random.default_rng(1), holdout=others).to_pylist()
+    found = compare_classifiers(members, released, target, random=np.random.default_rng(1), holdout=others).to_pylist()
     return -next(
         row["difference"] for row in found if row["model"] == "boosted_trees" and row["measure"] in ("auc", "r2")
     )
@@ -222,7 +222,7 @@ def _measured(
     start = time.process_time()
     released = release(members, codes, seed)
     seconds = time.process_time() - start
-    with one_thread():
+    with use_one_thread():
         loss = lost(members, others, released, target)
     return [*measured(members, others, released, codes), broken(members, others, released, codes), loss, seconds]
 

@@ -8,40 +8,47 @@ from fractions import Fraction
 import numpy as np
 from scipy.optimize import linprog
 
-from duckanon._methods.tables.cells import NOBODY, Cells, Contributions, strides, table_cells
-from duckanon._methods.tables.dimensions import Tree, dimension
-from duckanon._methods.tables.relations import relations_of
+from duckanon._methods.tables.cells import (
+    NOBODY,
+    CellSums,
+    LabelTree,
+    TableCells,
+    compute_strides,
+    make_cells,
+    make_dimension,
+)
+from duckanon._methods.tables.relations import find_relations
 
 
 def count_table(
     counts: dict[tuple[str, ...], float],
     names: Sequence[str],
-    trees: dict[str, list[Tree]] | None = None,
+    trees: dict[str, list[LabelTree]] | None = None,
     *,
     with_empty: bool = False,
-) -> Cells:
+) -> TableCells:
     """Make a table of counts from its inner cells."""
     labels = [sorted({cell[place] for cell in counts}) for place in range(len(names))]
     dimensions = [
-        dimension(name, values, (trees or {}).get(name, [])) for name, values in zip(names, labels, strict=True)
+        make_dimension(name, values, (trees or {}).get(name, [])) for name, values in zip(names, labels, strict=True)
     ]
     codes = np.array([[labels[place].index(label) for place, label in enumerate(cell)] for cell in counts])
     people = np.array(list(counts.values()), dtype=np.int64)
     zero = np.zeros(len(people))
     owner = np.where(people > 0, np.arange(len(people)), NOBODY)
-    inner = Contributions(codes @ strides(dimensions), people, people, zero, zero, np.zeros((len(people), 2)), owner)
-    return table_cells(dimensions, inner, None, counts_people=True, with_empty=with_empty)
+    inner = CellSums(codes @ compute_strides(dimensions), people, people, zero, zero, np.zeros((len(people), 2)), owner)
+    return make_cells(dimensions, inner, None, counts_people=True, with_empty=with_empty)
 
 
-def names_of(cells: Cells, places: np.ndarray) -> list[tuple[str | None, ...]]:
+def names_of(cells: TableCells, places: np.ndarray) -> list[tuple[str | None, ...]]:
     """Return the labels of some cells."""
     return [
-        tuple(one.labels[code] for one, code in zip(cells.dimensions, cells.coordinates[place], strict=True))
+        tuple(item.labels[code] for item, code in zip(cells.dimensions, cells.coordinates[place], strict=True))
         for place in np.arange(len(cells))[places]
     ]
 
 
-def flags(cells: Cells, names: set[tuple[str, ...]]) -> np.ndarray:
+def flags(cells: TableCells, names: set[tuple[str, ...]]) -> np.ndarray:
     """Mark cells by their labels."""
     return np.array([name in names for name in names_of(cells, np.arange(len(cells)))])
 
@@ -51,9 +58,9 @@ def derivable_by_rank(matrix: np.ndarray, hidden: np.ndarray) -> np.ndarray:
     part = matrix[:, hidden]
     rank = np.linalg.matrix_rank(part)
     units = np.eye(part.shape[1])
-    found = np.zeros(len(hidden), dtype=bool)
-    found[hidden] = [np.linalg.matrix_rank(np.vstack([part, unit])) == rank for unit in units]
-    return found
+    result = np.zeros(len(hidden), dtype=bool)
+    result[hidden] = [np.linalg.matrix_rank(np.vstack([part, unit])) == rank for unit in units]
+    return result
 
 
 def interval_by_program(
@@ -74,9 +81,9 @@ def interval_by_program(
     return ends[0], ends[1]
 
 
-def relation_matrix(cells: Cells) -> np.ndarray:
+def relation_matrix(cells: TableCells) -> np.ndarray:
     """Return the relations of a table as a plain matrix."""
-    return np.asarray(relations_of(cells).matrix.todense())
+    return np.asarray(find_relations(cells).matrix.todense())
 
 
 def derivable_by_fractions(matrix: np.ndarray, hidden: np.ndarray) -> np.ndarray:
@@ -87,11 +94,11 @@ def derivable_by_fractions(matrix: np.ndarray, hidden: np.ndarray) -> np.ndarray
     rows = [[Fraction(int(entry)) for entry in row] for row in matrix[:, hidden]]
     pivots: list[int] = []
     for column in range(int(hidden.sum())):
-        found = next((place for place in range(len(pivots), len(rows)) if rows[place][column]), None)
-        if found is None:
+        result = next((place for place in range(len(pivots), len(rows)) if rows[place][column]), None)
+        if result is None:
             continue
         own = len(pivots)
-        rows[own], rows[found] = rows[found], rows[own]
+        rows[own], rows[result] = rows[result], rows[own]
         rows[own] = [entry / rows[own][column] for entry in rows[own]]
         for place, row in enumerate(rows):
             if place != own and row[column]:

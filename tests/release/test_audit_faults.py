@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from duckanon._methods.tables import exact_audit as exact_module
+from duckanon._methods.tables import hidden_cell_audits as exact_module
 from duckanon._methods.tables.audit_table import audit_table
-from duckanon._methods.tables.cells import Cells
-from duckanon._methods.tables.exact_audit import exact_audit
-from duckanon._methods.tables.relations import relations_of
+from duckanon._methods.tables.cells import TableCells
+from duckanon._methods.tables.hidden_cell_audits import run_exact_audit
+from duckanon._methods.tables.relations import find_relations
 from tests.release.tabulated import (
     count_table,
     derivable_by_fractions,
@@ -37,29 +37,29 @@ def drawn(random: np.random.Generator) -> Rows:
 
 def contributions(rows: Rows, cell: tuple[str | None, ...]) -> list[int]:
     """Return what is contributed to a cell, largest first."""
-    own = [rows[one] for one in rows if all(label in (part, "Total") for part, label in zip(one, cell, strict=True))]
+    own = [rows[item] for item in rows if all(label in (part, "Total") for part, label in zip(item, cell, strict=True))]
     return sorted(itertools.chain(*own), reverse=True)
 
 
-def protection(given: list[int], k: int, p: float | None) -> tuple[float, float] | None:
+def protection(values: list[int], k: int, p: float | None) -> tuple[float, float] | None:
     """Return by how much a cell must stay uncertain below and above; None where it breaks no rule.
 
     Without `p` it is a count, of which anything from 1 to k - 1 has to stay possible.
     """
     if p is None:
-        return (len(given) - 1.0, k - 1.0 - len(given)) if len(given) < k else None
-    short = p / 100 * given[0] - sum(given[2:])
-    if len(given) >= k and short <= 0:
+        return (len(values) - 1.0, k - 1.0 - len(values)) if len(values) < k else None
+    short = p / 100 * values[0] - sum(values[2:])
+    if len(values) >= k and short <= 0:
         return None
-    need = short if short > 0 else p / 100 * given[0]
-    return min(need, sum(given)), need
+    need = short if short > 0 else p / 100 * values[0]
+    return min(need, sum(values)), need
 
 
-def attacked(rows: Rows, cells: Cells, value: np.ndarray, hidden: np.ndarray, k: int, p: float | None) -> Iterator:
+def attacked(rows: Rows, cells: TableCells, value: np.ndarray, hidden: np.ndarray, k: int, p: float | None) -> Iterator:
     """Yield each cell with the worst that attackers can do: ranks, subtractions and a program per end."""
     matrix, names = relation_matrix(cells), names_of(cells, np.arange(len(cells)))
-    given = [contributions(rows, name) for name in names]
-    people = np.array(list(map(len, given)))
+    values = [contributions(rows, name) for name in names]
+    people = np.array(list(map(len, values)))
     follows = derivable_by_rank(matrix, hidden)
     unions = {
         int(cell)
@@ -67,9 +67,9 @@ def attacked(rows: Rows, cells: Cells, value: np.ndarray, hidden: np.ndarray, k:
         if not hidden[relation < 0].any() and people[(relation > 0) & hidden].sum() < k
         for cell in np.flatnonzero((relation > 0) & hidden)
     }
-    alone = {name: rows_of for name, rows_of in zip(names, given, strict=True) if len(rows_of) == 1}
+    alone = {name: rows_of for name, rows_of in zip(names, values, strict=True) if len(rows_of) == 1}
     for cell, name in enumerate(names):
-        need = protection(given[cell], k, p)
+        need = protection(values[cell], k, p)
         fault = None
         if not hidden[cell]:
             fault = "small" if need else None
@@ -87,13 +87,13 @@ def attacked(rows: Rows, cells: Cells, value: np.ndarray, hidden: np.ndarray, k:
 
 
 def _known_to_another(
-    rows: Rows, cells: Cells, matrix: np.ndarray, hidden: np.ndarray, cell: int, alone: dict[tuple, list[int]]
+    rows: Rows, cells: TableCells, matrix: np.ndarray, hidden: np.ndarray, cell: int, alone: dict[tuple, list[int]]
 ) -> bool:
     """Tell whether somebody who is alone in another hidden cell, and not in this one alone, can compute this one."""
     names = names_of(cells, np.arange(len(cells)))
-    whose = {name: next(one for one in rows if _is_in(one, name)) for name in alone}
+    persons = {name: next(item for item in rows if _is_in(item, name)) for name in alone}
     for other, name in enumerate(names):
-        if other == cell or name not in alone or not hidden[other] or whose.get(names[cell]) == whose[name]:
+        if other == cell or name not in alone or not hidden[other] or persons.get(names[cell]) == persons[name]:
             continue
         knows = hidden.copy()
         knows[other] = False
@@ -106,7 +106,7 @@ def _is_in(inner: tuple[str, str], name: tuple[str | None, ...]) -> bool:
     return all(label in (part, "Total") for part, label in zip(inner, name, strict=True))
 
 
-def audited(rows: Rows, cells: Cells, value: np.ndarray, hidden: np.ndarray, k: int, p: float | None) -> dict:
+def audited(rows: Rows, cells: TableCells, value: np.ndarray, hidden: np.ndarray, k: int, p: float | None) -> dict:
     """Return the fault of each cell that the audit returns."""
     names, inner = names_of(cells, np.arange(len(cells))), list(rows)
     counted = np.array([len(contributions(rows, name)) for name in names], dtype=float)
@@ -115,17 +115,17 @@ def audited(rows: Rows, cells: Cells, value: np.ndarray, hidden: np.ndarray, k: 
         "value": pa.array(value, mask=hidden),
         "people": pa.array(counted if p is not None else value, mask=hidden),
     }
-    tops = [[*sorted(rows[one], reverse=True), 0, 0] for one in inner]
+    tops = [[*sorted(rows[item], reverse=True), 0, 0] for item in inner]
     original = {
-        "one": pa.array([one for one, _ in inner]),
+        "one": pa.array([item for item, _ in inner]),
         "two": pa.array([two for _, two in inner]),
-        "_duckanon_entries": pa.array([len(rows[one]) for one in inner]),
-        "_duckanon_value": pa.array([float(sum(rows[one])) for one in inner]),
-        "_duckanon_absolute": pa.array([float(sum(rows[one])) for one in inner]),
+        "_duckanon_entries": pa.array([len(rows[item]) for item in inner]),
+        "_duckanon_value": pa.array([float(sum(rows[item])) for item in inner]),
+        "_duckanon_absolute": pa.array([float(sum(rows[item])) for item in inner]),
         "_duckanon_largest_1": pa.array([float(top[0]) for top in tops]),
         "_duckanon_largest_2": pa.array([float(top[1]) for top in tops]),
     }
-    found = audit_table(
+    result = audit_table(
         pa.table(columns | numbers),
         pa.table(original),
         by=["one", "two"],
@@ -138,10 +138,10 @@ def audited(rows: Rows, cells: Cells, value: np.ndarray, hidden: np.ndarray, k: 
         measure=None if p is None else "cost",
         person=None,
     )
-    return {(row["one"], row["two"]): row["fault"] for row in found.to_pylist()}
+    return {(row["one"], row["two"]): row["fault"] for row in result.to_pylist()}
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_every_kind_of_fault_is_found_where_it_is_and_nowhere_else() -> None:
     """Sums and counts of which primary cells alone are hidden, fewer, or others at random."""
     random, kinds = np.random.default_rng(0), Counter()
@@ -150,25 +150,25 @@ def test_every_kind_of_fault_is_found_where_it_is_and_nowhere_else() -> None:
         if not rows:
             continue
         k, p = int(random.integers(2, 6)), (None, 10.0)[round_ % 2]
-        cells = count_table({cell: len(given) for cell, given in rows.items()}, ["one", "two"])
+        cells = count_table({cell: len(values) for cell, values in rows.items()}, ["one", "two"])
         names = names_of(cells, np.arange(len(cells)))
-        given = [contributions(rows, name) for name in names]
-        value = np.array([len(one) if p is None else sum(one) for one in given], dtype=float)
-        hidden = np.array([protection(one, k, p) is not None for one in given])
+        values = [contributions(rows, name) for name in names]
+        value = np.array([len(item) if p is None else sum(item) for item in values], dtype=float)
+        hidden = np.array([protection(item, k, p) is not None for item in values])
         hidden ^= random.random(len(hidden)) < random.choice([0.0, 0.2, 0.4])
         if hidden.all():
             continue
         expected = dict(attacked(rows, cells, value, hidden, k, p))
-        found = audited(rows, cells, value, hidden, k, p)
-        assert {name: fault for name, fault in found.items() if fault} == {
+        result = audited(rows, cells, value, hidden, k, p)
+        assert {name: fault for name, fault in result.items() if fault} == {
             name: fault for name, fault in expected.items() if fault
         }
-        assert all(name in found for name, is_hidden in zip(names, hidden, strict=True) if is_hidden)
+        assert all(name in result for name, is_hidden in zip(names, hidden, strict=True) if is_hidden)
         kinds.update(fault for fault in expected.values() if fault)
     assert min(kinds[kind] for kind in ("small", "derivable", "subtraction", "contributor", "narrow")) >= 2, kinds
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_hundred_random_patterns_are_audited_as_elimination_does(monkeypatch: pytest.MonkeyPatch) -> None:
     """By fractions, which round nothing; a part of the patterns by projection, as of large components."""
     random, derivable = np.random.default_rng(7), 0
@@ -180,7 +180,7 @@ def test_a_hundred_random_patterns_are_audited_as_elimination_does(monkeypatch: 
         trees = {"one": [halves, {label: [f"odd {label in 'ac'}"] for label in halves}]} if pattern % 3 == 0 else None
         cells = count_table(counts, ["one", "two", "three"][: len(sizes)], trees)
         hidden = random.random(len(cells)) < random.choice([0.2, 0.35, 0.5])
-        found = exact_audit(relations_of(cells).matrix, hidden).is_derivable
-        assert (found == derivable_by_fractions(relation_matrix(cells), hidden)).all(), pattern
-        derivable += int(found.sum())
+        result = run_exact_audit(find_relations(cells).matrix, hidden).is_derivable
+        assert (result == derivable_by_fractions(relation_matrix(cells), hidden)).all(), pattern
+        derivable += int(result.sum())
     assert derivable > 300

@@ -7,15 +7,15 @@ import itertools
 import numpy as np
 import pytest
 
-from duckanon._methods.recode.column_losses import Numbers, Values, class_losses
-from duckanon._methods.recode.cuts import Nodes, Rules, Table, best_cuts
-from duckanon._methods.synthesize.predictors import Predictors
+from duckanon._methods.recode.column_losses import NumberColumn, SetColumn, compute_losses
+from duckanon._methods.recode.cuts import CutNodes, CutRules, CutTable, find_cuts
+from duckanon._methods.synthesize.leaf_draws import Predictors, find_first_component
 
 
-def random_table(random: np.random.Generator, rows: int, *, has_people: bool, has_sensitive: bool) -> Table:
+def random_table(random: np.random.Generator, rows: int, *, has_people: bool, has_sensitive: bool) -> CutTable:
     bounds = np.sort(random.uniform(0, 10, 7))
-    columns = [Numbers(bounds[:-1], bounds[1:], has_null=True), Values(5, pooled=2), Values(3)]
-    return Table(
+    columns = [NumberColumn(bounds[:-1], bounds[1:], has_null=True), SetColumn(5, pooled=2), SetColumn(3)]
+    return CutTable(
         columns,
         [random.integers(0, column.size, rows) for column in columns],
         random.integers(1, 4, rows) if not has_people else np.ones(rows, np.int64),
@@ -24,21 +24,21 @@ def random_table(random: np.random.Generator, rows: int, *, has_people: bool, ha
     )
 
 
-def nodes_of(table: Table, node_of_row: np.ndarray) -> Nodes:
+def nodes_of(table: CutTable, node_of_row: np.ndarray) -> CutNodes:
     orders = [np.lexsort((codes, node_of_row)) for codes in table.codes]
     starts = np.concatenate([[0], np.cumsum(np.bincount(node_of_row))])
-    return Nodes(orders, starts, starts[:-1])
+    return CutNodes(orders, starts, starts[:-1])
 
 
-def size_of(table: Table, rows: np.ndarray) -> int:
+def size_of(table: CutTable, rows: np.ndarray) -> int:
     return int(table.weights[rows].sum()) if table.people is None else len(set(table.people[rows].tolist()))
 
 
-def loss_of(table: Table, rows: np.ndarray) -> float:
-    return float(class_losses(table.columns, [codes[rows] for codes in table.codes], np.zeros(1, np.int64))[0])
+def loss_of(table: CutTable, rows: np.ndarray) -> float:
+    return float(compute_losses(table.columns, [codes[rows] for codes in table.codes], np.zeros(1, np.int64))[0])
 
 
-def tried_cuts(table: Table, rows: np.ndarray, rules: Rules) -> dict[tuple[int, int], float]:
+def tried_cuts(table: CutTable, rows: np.ndarray, rules: CutRules) -> dict[tuple[int, int], float]:
     """What every allowed cut of a node saves: the weighted loss of the whole less that of both sides."""
     weight, saved = table.weights, {}
     for index, codes in enumerate(table.codes):
@@ -68,16 +68,16 @@ def test_best_cuts_by_trying_all(has_people: bool, has_sensitive: bool, balance:
     for _ in range(12):
         table = random_table(random, 40, has_people=has_people, has_sensitive=has_sensitive)
         node_of_row = np.sort(random.integers(0, 3, 40))
-        rules = Rules(4, (lambda counts: counts.min(axis=1) > 0) if has_sensitive else None, balance)
-        found = best_cuts(table, nodes_of(table, node_of_row), rules)
+        rules = CutRules(4, (lambda counts: counts.min(axis=1) > 0) if has_sensitive else None, balance)
+        result = find_cuts(table, nodes_of(table, node_of_row), rules)
         for node in range(3):
             tried = tried_cuts(table, np.flatnonzero(node_of_row == node), rules)
             if not tried:
-                assert found.saved[node] == -1
+                assert result.saved[node] == -1
                 continue
             cut += 1
-            assert found.saved[node] == pytest.approx(max(tried.values()), rel=1e-5, abs=1e-5)
-            chosen = tried[int(found.column[node]), int(found.code[node])]
+            assert result.saved[node] == pytest.approx(max(tried.values()), rel=1e-5, abs=1e-5)
+            chosen = tried[int(result.column[node]), int(result.code[node])]
             assert chosen == pytest.approx(max(tried.values()), rel=1e-5, abs=1e-5)
     assert cut > 5
 
@@ -106,15 +106,22 @@ def test_a_sample_has_every_nth_row_of_each_node() -> None:
     table = random_table(random, 18, has_people=False, has_sensitive=False)
     node_of_row = random.permutation(np.repeat([0, 1, 2], [2, 5, 11]))
     nodes = nodes_of(table, node_of_row)
-    sampled = nodes.sampled(4)
+    sampled = nodes.sample(4)
     rows = [
         nodes.orders[0][start:end][::step]
         for start, end, step in zip(nodes.starts[:-1], nodes.starts[1:], [1, 2, 3], strict=True)
     ]
-    assert sampled.starts.tolist() == np.concatenate([[0], np.cumsum([len(one) for one in rows])]).tolist()
+    assert sampled.starts.tolist() == np.concatenate([[0], np.cumsum([len(item) for item in rows])]).tolist()
     for order, codes in zip(sampled.orders, table.codes, strict=True):
         for node, expected in enumerate(rows):
-            found = order[sampled.starts[node] : sampled.starts[node + 1]]
-            assert sorted(found.tolist()) == sorted(expected.tolist())
-            assert codes[found].tolist() == sorted(codes[expected].tolist())
-    assert nodes.sampled(11) is nodes
+            result = order[sampled.starts[node] : sampled.starts[node + 1]]
+            assert sorted(result.tolist()) == sorted(expected.tolist())
+            assert codes[result].tolist() == sorted(codes[expected].tolist())
+    assert nodes.sample(11) is nodes
+
+
+def test_the_first_component_of_choices_is_that_of_their_indicators() -> None:
+    counts = np.array([5, 13, 2, 30])
+    indicators = np.repeat(np.eye(4), counts, axis=0)
+    (component, *_) = np.linalg.svd(indicators - indicators.mean(axis=0))[2]
+    assert abs(component @ find_first_component(counts)) == pytest.approx(1)

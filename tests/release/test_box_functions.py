@@ -70,7 +70,7 @@ def test_boxes_hold_k_records_and_statistics_hold_the_truth(
             assert lower - slack <= value <= upper + slack
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_labelled_records_find_a_box_that_holds_them(con: Connection) -> None:
     con.execute(
         "CREATE TABLE t AS SELECT i AS id, hash(i) % 1000 / 10 AS x, hash(-i) % 997 AS y FROM range(3000) AS r(i)"
@@ -94,7 +94,7 @@ def test_labelled_records_find_a_box_that_holds_them(con: Connection) -> None:
     assert same[0][0] > 0.99  # but for those on a border
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_people_fall_into_boxes_of_their_own_group(con: Connection) -> None:
     """Boxes of parts hold nobody else, so everybody finds the own box again, but who was lent to a pooled group."""
     con.execute("""CREATE TABLE t AS
@@ -139,7 +139,7 @@ def test_asking_for_one_covariance_of_four_columns_makes_it_four_times_sharper(c
     assert widths[0] > 4 * widths[1]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("k", [50, pytest.param(5, marks=pytest.mark.thorough)])
 def test_nhanes_lies_in_its_intervals(con: Connection, k: int) -> None:
     con.execute(f"CREATE TABLE t AS FROM '{data_file('nhanes.parquet')}'").fetchall()

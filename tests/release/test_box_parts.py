@@ -12,12 +12,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from duckanon._core.common.people import NOBODY, people_in
-from duckanon._core.numbers.ends import rounded_outward
-from duckanon._core.numbers.grids import Decimals
-from duckanon._core.numbers.parts import Parts, column_parts
-from duckanon._core.numbers.support import column_support
-from duckanon._methods.boxes.make import make_boxes
+from duckanon._core.common.people import NOBODY, count_people
+from duckanon._core.numbers.ends import round_outward
+from duckanon._core.numbers.parts import NumberParts, _find_first_at_least, cut_column
+from duckanon._core.numbers.support import Decimals, find_support
+from duckanon._methods.boxes.make import BoxOptions, make_boxes
 from tests.profiles import cheap, dear
 from tests.release.coded import check_held
 from tests.sqltest import data_file
@@ -34,17 +33,19 @@ numbers = st.one_of(
 )
 
 
-def parts_of(values: np.ndarray, k: int, people: np.ndarray | None = None, kind: pa.DataType | None = None) -> Parts:
-    return column_parts(values, k, column_support(kind, values, k, people), people)
+def parts_of(
+    values: np.ndarray, k: int, people: np.ndarray | None = None, kind: pa.DataType | None = None
+) -> NumberParts:
+    return cut_column(values, k, find_support(kind, values, k, people), people)
 
 
 def check_parts(values: np.ndarray, k: int, people: np.ndarray | None, kind: pa.DataType | None = None) -> None:
     """Every promise about the parts of a column."""
-    support = column_support(kind, values, k, people)
-    parts = column_parts(values, k, support, people)
+    support = find_support(kind, values, k, people)
+    parts = cut_column(values, k, support, people)
     check_held(values, parts.lower[parts.number], parts.upper[parts.number], people, k)
-    values = support.coded(values)
-    assert people_in(parts.number, people, len(parts.lower)).min() >= k
+    values = support.round_and_clip(values)
+    assert count_people(parts.number, people, len(parts.lower)).min() >= k
     assert (parts.lower[parts.number] <= values).all()
     assert (values <= parts.upper[parts.number]).all()
     assert (parts.lower <= parts.upper).all()
@@ -58,7 +59,7 @@ def check_parts(values: np.ndarray, k: int, people: np.ndarray | None, kind: pa.
 def test_parts_hold_k(rows, k, with_people):
     values = np.array([value for value, _ in rows])
     people = np.array([person for _, person in rows]) if with_people else None
-    if people_in(np.zeros(len(rows), np.int64), people, 1)[0] < k:
+    if count_people(np.zeros(len(rows), np.int64), people, 1)[0] < k:
         return
     check_parts(values, k, people)
     moments = np.floor(np.clip(values, -1e4, 1e4) * 86_400_000_000)
@@ -125,12 +126,13 @@ def test_boxes_of_parts(rows, k, diversity, effort, random):
     """At least k records and l values; each record lies in its box only, whatever the order of the records."""
     columns = {f"c{j}": np.array(column) for j, column in enumerate(zip(*rows, strict=True))}
     l, epsilon = diversity  # noqa: E741
-    coded = {name: column_support(None, v, k, is_exact=l > 1).coded(v) for name, v in columns.items()}
+    coded = {name: find_support(None, v, k, is_exact=l > 1).round_and_clip(v) for name, v in columns.items()}
     if any(spread(values, epsilon) < l for values in coded.values()):
         return
     more = {"l": l, "epsilon": dict.fromkeys(columns, epsilon), "effort": effort, "kind": "parts"}
     more |= {"seconds": 0} if effort == "thorough" else {}
-    boxes = make_boxes(columns, k, **more)
+    options = BoxOptions(**more)
+    boxes = make_boxes(columns, k, options=options)
     assert np.bincount(boxes.box).min() >= k
     assert all(spread(v[boxes.box == box], epsilon) >= l for v in columns.values() for box in range(len(boxes.counts)))
     data = np.stack(list(coded.values()), axis=1)
@@ -142,7 +144,7 @@ def test_boxes_of_parts(rows, k, diversity, effort, random):
     close = np.array([(np.nextafter(np.unique(v)[:-1], np.inf) == np.unique(v)[1:]).any() for v in coded.values()])
     assert close.any() or (held.sum(axis=1) == 1).all()  # nothing parts two neighbouring doubles
     shuffled = random.sample(range(len(rows)), len(rows))
-    again = make_boxes({name: values[shuffled] for name, values in columns.items()}, k, **more)
+    again = make_boxes({name: values[shuffled] for name, values in columns.items()}, k, options=options)
     np.testing.assert_array_equal(again.box, boxes.box[shuffled])
     np.testing.assert_array_equal(again.parts, boxes.parts)
 
@@ -227,7 +229,7 @@ def test_reflected_ends_meet_nobody(digits):
         assert reflected(values, ends, unit) <= chance + 0.01
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("digits", [2, 1, 0])
 def test_a_cut_is_no_better_a_mirror_than_any_other_of_its_gap(digits):
     """Who is next to a cut reflects his own value at the ends beside it, or between them, to find the neighbour."""
@@ -253,7 +255,9 @@ def test_the_neighbour_beyond_a_cut_cannot_be_computed():
     values = np.sort(np.random.default_rng(4).lognormal(5, 0.5, 2000))
     found = {}
     for kind in ("cell", "parts"):
-        cuts = np.unique(make_boxes({"x": values}, 10, kind=kind, bounds_are_public=True).intervals(kind)[0])[1:]
+        cuts = np.unique(
+            make_boxes({"x": values}, 10, options=BoxOptions(kind=kind, bounds_are_public=True)).intervals(kind)[0]
+        )[1:]
         above = np.searchsorted(values, cuts)
         found[kind] = np.mean(np.abs(2 * cuts - values[above - 1] - values[above]) < 1e-9)
     assert found == {"cell": 1, "parts": 0}
@@ -277,9 +281,9 @@ def test_tiny_tables_are_less_certain_than_cells():
     strata, values = np.repeat(np.arange(len(tables)), n), tables.ravel()
     made = [parts_of(table, k) for table in tables]
     ends = [tuple(np.concatenate([parts.lower[parts.number], parts.upper[parts.number]])) for parts in made]
-    boxes = make_boxes({"x": values}, k, kind="cell", strata=strata)
+    boxes = make_boxes({"x": values}, k, options=BoxOptions(kind="cell"), strata=strata)
     low, high = (end[boxes.box, 0].reshape(len(tables), n) for end in boxes.cell)
-    outer = rounded_outward(tables.min(axis=1), tables.max(axis=1))
+    outer = round_outward(tables.min(axis=1), tables.max(axis=1))
     low = np.ceil(np.where(low == values.min(), outer[0][:, None], low))
     high = np.floor(np.where(high == values.max(), outer[1][:, None], high))
     of_parts = certain(tables, ends)
@@ -330,7 +334,7 @@ def test_strata_hold_k(shared: Connection, rows, k, box, of_people):
 
 def widths(columns: Columns, kind: str) -> float:
     """The sum over columns of the mean half-width, in tenths of a standard deviation."""
-    boxes = make_boxes(columns, 10, kind=kind, bounds_are_public=True)
+    boxes = make_boxes(columns, 10, options=BoxOptions(kind=kind, bounds_are_public=True))
     lower, upper = boxes.intervals(kind)
     mean = boxes.counts @ (upper - lower) / 2 / boxes.counts.sum()
     return float(sum(mean / [0.1 * values.std() for values in columns.values()]))
@@ -396,3 +400,40 @@ def test_a_unit_that_hardly_anybody_has_rounds_nothing_away(
     ((low, high),) = con.execute("SELECT DISTINCT x.lo, x.hi FROM anon.boxes('few', ['x'], 6)").fetchall()
     assert low <= sorted(values)[2]
     assert high >= sorted(values)[3]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_each_end_is_shared_or_not_by_itself(sign: int) -> None:
+    """Coding one end of a column for many people changes nothing at the other one, which nobody shares."""
+    plain = np.round(np.random.default_rng(1).normal(0, 1000, 2001))
+    coded = sign * np.minimum(sign * plain, 1200)
+    supports = [find_support(None, values, 5) for values in (plain, coded)]
+    shared, other = (1, 0) if sign == 1 else (0, 1)
+    ends = [(support.low, support.high) for support in supports]
+    assert (supports[1].is_shared[shared], supports[1].is_shared[other]) == (True, False)
+    assert ends[1][shared] == sign * 1200
+    assert ends[1][other] == ends[0][other]
+    assert sign * ends[0][other] < sign * sorted(plain, reverse=sign < 0)[4]
+
+
+def test_hardly_any_normal_number_is_coded() -> None:
+    """An end that nobody shares lies as far out as the outermost of so many normal numbers, on either side."""
+    beyond = np.zeros(2, np.int64)
+    for seed in range(20):
+        values = np.round(np.random.default_rng(seed).normal(0, 1000, 2000))
+        beyond += [np.count_nonzero(side) for side in find_support(None, values, 10).beyond(values)]
+    assert beyond.max() <= 5  # of 200 that are among the ten outermost of a table
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_first_place_that_is_not_below_a_cut_is_found_between_two(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    column = np.sort(random.integers(0, 30, 60).astype(np.float64))
+    least = random.integers(0, 60, 200)
+    most = np.minimum(least + random.integers(0, 20, 200), 59)
+    cuts = column[random.integers(0, 60, 200)] + random.choice([-0.5, 0.0, 0.5], 200)
+    expected = [
+        next((place for place in range(low, high) if column[place] >= cut), high)
+        for cut, low, high in zip(cuts, least.tolist(), most.tolist(), strict=True)
+    ]
+    assert _find_first_at_least(column, cuts, least, most).tolist() == expected

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from duckanon._methods.intervals.rectangles import Rectangles, forms_of
-from duckanon._methods.intervals.scaled import scaled_boxes
-from duckanon._methods.intervals.zonotopes import Zonotopes
+from duckanon._methods.intervals.rectangles import Rectangles, Zonotopes, make_forms
+from duckanon._methods.intervals.scaled import scale_boxes
 from tests.profiles import seeds
 
 
@@ -16,7 +15,7 @@ def random_case(seed: int):
     rng = np.random.default_rng(seed)
     middle = rng.integers(-3, 4, (40, 3)) * rng.choice([0.5, 1.0]) + rng.normal(size=(40, 3)) * rng.choice([0, 1])
     half = rng.exponential(size=(40, 3)) * rng.choice([0.0, 0.2, 2.0], (40, 3))
-    boxes = scaled_boxes(middle - half, middle + half, rng.integers(1, 9, 40))
+    boxes = scale_boxes(middle - half, middle + half, rng.integers(1, 9, 40))
     p, q = rng.choice([0.0, 0.01, 0.2, 0.49], 2) * rng.choice([-1, 1])
     # (x + c y)(d x + e y) with c e = -q, d = -p and e + c d = 1.
     e = 0.5 * (1 + np.sqrt(1 - 4 * p * q))
@@ -54,8 +53,8 @@ def test_no_point_of_a_box_has_a_larger_product(seed):
 
 
 def test_other_forms_are_zonotopes():
-    boxes = scaled_boxes(np.zeros((3, 3)), np.ones((3, 3)), [1, 2, 3])
-    assert isinstance(forms_of(boxes, np.array([1.0, 0, 0]), np.array([0, 1.0, 0])), Rectangles)
+    boxes = scale_boxes(np.zeros((3, 3)), np.ones((3, 3)), [1, 2, 3])
+    assert isinstance(make_forms(boxes, np.array([1.0, 0, 0]), np.array([0, 1.0, 0])), Rectangles)
     for a, r in [
         ([1.0, 0, 0], [2.0, 0, 0]),  # one column
         ([1.0, 1, 0], [0, 1.0, 1]),  # three
@@ -63,4 +62,4 @@ def test_other_forms_are_zonotopes():
         ([1.0, 1, 0], [1.0, -1, 0]),  # no product of both columns
         ([1.0, 3, 0], [-1.0, 1, 0]),  # concave along one column and convex along the other
     ]:
-        assert isinstance(forms_of(boxes, np.array(a), np.array(r)), Zonotopes)
+        assert isinstance(make_forms(boxes, np.array(a), np.array(r)), Zonotopes)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from duckanon._methods.boxes.shaping import Statistic
-from duckanon._methods.boxes.theory import halfwidths, optimal_uncertainty, uncertainty_at
+from duckanon._methods.boxes.theory import compute_halfwidths, estimate_optimum, measure_uncertainty
 from tests.profiles import cheap
 
 
@@ -21,7 +21,7 @@ from tests.profiles import cheap
     ],
 )
 def test_golden_cases(a, rho, k, l, epsilon, expected, total):  # noqa: E741
-    got = halfwidths(a, rho, k, l, epsilon)
+    got = compute_halfwidths(a, rho, k, l, epsilon)
     np.testing.assert_allclose(got, expected, atol=5e-7)
     assert float(got @ np.array(a)) == pytest.approx(total, abs=5e-7)
 
@@ -33,7 +33,7 @@ positive = st.floats(0.05, 20)
 @given(st.lists(st.tuples(positive, st.floats(0, 1)), min_size=1, max_size=4), positive, st.integers(2, 9))
 def test_halfwidths_against_a_solver(columns, rho, k):
     a, epsilon = np.array(columns).T
-    got = halfwidths(a, rho, k, 2, epsilon)
+    got = compute_halfwidths(a, rho, k, 2, epsilon)
     assert rho * np.prod(2 * got) >= k * (1 - 1e-9)
     assert (2 * got >= 2 * epsilon * (1 - 1e-9)).all()
     best = minimize(
@@ -52,13 +52,13 @@ def test_many_points_at_once():
     a = np.random.default_rng(0).uniform(0.1, 3, (50, 3))
     rho = np.linspace(1, 500, 50)
     epsilon = (0.1, 0.2, 0.0)
-    together = halfwidths(a, rho, 6, 2, epsilon)
+    together = compute_halfwidths(a, rho, 6, 2, epsilon)
     for row, density, expected in zip(a, rho, together, strict=True):
-        np.testing.assert_allclose(halfwidths(row, density, 6, 2, epsilon), expected)
+        np.testing.assert_allclose(compute_halfwidths(row, density, 6, 2, epsilon), expected)
 
 
 # Of one normal column the optimum hangs on its few extremes.
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize(("shape", "n"), [("normal", 2), ("normal", 4), ("uniform", 1), ("uniform", 2), ("uniform", 4)])
 def test_estimated_density(shape, n):
     size = 50_000
@@ -69,17 +69,17 @@ def test_estimated_density(shape, n):
         size * (np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)).prod(axis=0) if shape == "normal" else np.full(size, size)
     )
     for statistics in (None, [Statistic("variance", (name,)) for name in columns]):
-        exact = optimal_uncertainty(columns, 10, statistics, density)
-        assert optimal_uncertainty(columns, 10, statistics) == pytest.approx(exact, rel=0.06)
+        exact = estimate_optimum(columns, 10, statistics, density)
+        assert estimate_optimum(columns, 10, statistics) == pytest.approx(exact, rel=0.06)
 
 
 def test_columns_without_a_say_are_dropped():
     random = np.random.default_rng(0)
     columns = {name: random.normal(size=20_000) for name in "abc"}
     one = [Statistic("mean", ("a",))]
-    assert optimal_uncertainty(columns, 10, one) == optimal_uncertainty({"a": columns["a"]}, 10, one)
-    np.testing.assert_allclose(uncertainty_at([2.0, 0.0], np.array([4.0, 8.0]), 8), [2, 1])
-    assert optimal_uncertainty({"a": np.ones(50)}, 10) == 0
+    assert estimate_optimum(columns, 10, one) == estimate_optimum({"a": columns["a"]}, 10, one)
+    np.testing.assert_allclose(measure_uncertainty([2.0, 0.0], np.array([4.0, 8.0]), 8), [2, 1])
+    assert estimate_optimum({"a": np.ones(50)}, 10) == 0
 
 
 @pytest.mark.parametrize(
@@ -96,5 +96,5 @@ def test_columns_without_a_say_are_dropped():
 )
 def test_wrong_input(arguments, message):
     with pytest.raises(ValueError) as raised:  # noqa: PT011 - the whole message is compared
-        halfwidths(*arguments)
+        compute_halfwidths(*arguments)
     assert str(raised.value) == message

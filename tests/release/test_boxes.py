@@ -1,7 +1,6 @@
 """Boxes: promises counted by brute force, tilings, ties, order of records, effort, and how narrow they are."""
 
 import itertools
-from functools import partial
 
 import numpy as np
 import pytest
@@ -9,16 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import duckanon._methods.boxes.blocks
-from duckanon._core.numbers.ends import rounded_outward
-from duckanon._methods.boxes.diversity import spread_counts
-from duckanon._methods.boxes.make import make_boxes
-from duckanon._methods.boxes.result import Boxes
+from duckanon._core.common import progress
+from duckanon._core.numbers.ends import round_outward
+from duckanon._methods.boxes.make import BoxOptions, make_boxes
+from duckanon._methods.boxes.nodes import Boxes, count_spread_values
 from duckanon._methods.boxes.shaping import Statistic
-from duckanon._methods.boxes.theory import uncertainty_at
-from tests.profiles import cheap, sample_of_today
-
-bounded_boxes = partial(make_boxes, kind="bounds", bounds_are_public=True)
-"""The search alone, by the records' own bounds."""
+from duckanon._methods.boxes.theory import measure_uncertainty
+from tests.profiles import cheap
+from tests.release.bounded import bounded_boxes
 
 
 def table(values: np.ndarray) -> dict[str, np.ndarray]:
@@ -99,7 +96,7 @@ def test_diversity_by_brute_force(rows, l, epsilon):  # noqa: E741
     distances = dict.fromkeys(columns, epsilon)
     if any(spread(column[:14], epsilon) < l for column in columns.values()):
         return
-    boxes = bounded_boxes(columns, 4, None, l, distances)
+    boxes = bounded_boxes(columns, 4, l=l, epsilon=distances)
     check(boxes, columns, 4)
     assert disjoint(boxes)
     for b, column in itertools.product(range(len(boxes.counts)), columns.values()):
@@ -112,7 +109,7 @@ def test_diversity_by_brute_force(rows, l, epsilon):  # noqa: E741
 def test_spread_counts(segments, epsilon):
     sizes = np.array([len(s) for s in segments])
     values = np.concatenate([np.sort(s) for s in segments])
-    got = spread_counts(values, np.cumsum(sizes) - sizes, sizes, epsilon, 20)
+    got = count_spread_values(values, np.cumsum(sizes) - sizes, sizes, epsilon, 20)
     assert got.tolist() == [spread(np.array(s), epsilon) for s in segments]
 
 
@@ -133,21 +130,15 @@ def test_large_table_in_parts(monkeypatch, rows, l):  # noqa: E741
     columns = table(values)
     monkeypatch.setattr(duckanon._methods.boxes.blocks, "BLOCK", 500)
     monkeypatch.setattr(duckanon._methods.boxes.blocks, "_SAMPLE", 100)
-    boxes = bounded_boxes(
-        columns, 8, [Statistic("mean", ("c0",)), Statistic("variance", ("c1",)), Statistic("mean", ("c2",))], l
-    )
+    statistics = [Statistic("mean", ("c0",)), Statistic("variance", ("c1",)), Statistic("mean", ("c2",))]
+    boxes = bounded_boxes(columns, 8, statistics, l=l)
     check(boxes, columns, 8)
     assert disjoint(boxes)
     assert len(boxes.counts) > rows / 20 / l
     for b in range(len(boxes.counts)):
         assert all(len(np.unique(column[boxes.box == b])) >= l for column in columns.values())
     order = random.permutation(rows)
-    again = bounded_boxes(
-        table(values[order]),
-        8,
-        [Statistic("mean", ("c0",)), Statistic("variance", ("c1",)), Statistic("mean", ("c2",))],
-        l,
-    )
+    again = bounded_boxes(table(values[order]), 8, statistics, l=l)
     np.testing.assert_array_equal(again.box, boxes.box[order])
 
 
@@ -196,7 +187,7 @@ def test_sizes_without_ties():
     assert (counts == 10).sum() >= 97
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_columns_without_a_say_do_not_shape():
     random = np.random.default_rng(4)
     values = random.normal(size=(2000, 3))
@@ -208,7 +199,7 @@ def test_columns_without_a_say_do_not_shape():
     assert (other.cell[0][:, 2] == values[:, 2].min()).all()
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_extreme_values():
     random = np.random.default_rng(5)
     for scale in (1e-100, 1e-30, 1e30, 1e99):
@@ -223,7 +214,7 @@ def test_extreme_values():
     assert disjoint(boxes)
 
 
-@pytest.mark.study
+@pytest.mark.thorough
 @pytest.mark.parametrize("rows", [200, 300])
 def test_thorough_is_never_worse_and_repeatable(rows):
     random = np.random.default_rng(6)
@@ -231,7 +222,8 @@ def test_thorough_is_never_worse_and_repeatable(rows):
     statistics = [Statistic("variance", (name,)) for name in columns]
     shares: list[float] = []
     plain = bounded_boxes(columns, 10, statistics)
-    better = bounded_boxes(columns, 10, statistics, effort="thorough", progress=shares.append)
+    with progress.watch(None, shares.append):
+        better = bounded_boxes(columns, 10, statistics, effort="thorough")
     check(better, columns, 10)
     assert disjoint(better)
     assert realised(better, columns) < realised(plain, columns)
@@ -241,7 +233,9 @@ def test_thorough_is_never_worse_and_repeatable(rows):
     np.testing.assert_array_equal(again.box, better.box)
     hurried = bounded_boxes(columns, 10, statistics, effort="thorough", seconds=0)
     assert realised(hurried, columns) == pytest.approx(realised(plain, columns), rel=1e-12)
-    diverse = bounded_boxes(columns, 10, statistics, 4, dict.fromkeys(columns, 0.01), effort="thorough", seconds=0.5)
+    diverse = bounded_boxes(
+        columns, 10, statistics, l=4, epsilon=dict.fromkeys(columns, 0.01), effort="thorough", seconds=0.5
+    )
     check(diverse, columns, 10)
 
 
@@ -300,7 +294,7 @@ CASES = [case for case in itertools.product(SHAPES, KINDS, [2, 4]) if case not i
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize(("shape", "kind", "n"), sample_of_today(CASES, part=3))
+@pytest.mark.parametrize(("shape", "kind", "n"), CASES)
 def test_ratio_to_the_asymptotic_optimum(shape, kind, n):
     size = 100_000
     random = np.random.default_rng(1)
@@ -311,7 +305,7 @@ def test_ratio_to_the_asymptotic_optimum(shape, kind, n):
     columns = table(np.exp(z) if shape == "lognormal" else z)
     boxes = bounded_boxes(columns, 10, requested(kind, list(columns)))
     weights = boxes.sensitivities.at(list(columns.values()))
-    optimum = uncertainty_at(weights, size * np.exp(log_density), 10).mean()
+    optimum = measure_uncertainty(weights, size * np.exp(log_density), 10).mean()
     got = realised(boxes, columns)
     assert got / optimum <= LIMITS.get((shape, kind, n), 0.90)
     if kind in ("variance", "covariance"):
@@ -333,7 +327,7 @@ def test_one_covariance_of_four_columns():
 def test_rounding_contains(ends):
     lower = np.array([low for low, _ in ends])
     upper = lower + [width for _, width in ends]
-    low, high = rounded_outward(lower, upper)
+    low, high = round_outward(lower, upper)
     assert (low <= lower).all()
     assert (upper <= high).all()
     wide = upper - lower > 1e-6 * abs(lower)
@@ -341,7 +335,7 @@ def test_rounding_contains(ends):
 
 
 def test_rounding_is_readable():
-    low, high = rounded_outward(
+    low, high = round_outward(
         np.array([0.1234567, 1234.5, -3.14159, 37, 0]), np.array([0.198765, 6789.1, 2.71828, 37, 0])
     )
     assert low.tolist() == [0.12, 1000, -3.5, 36, 0]
@@ -385,6 +379,8 @@ def test_rounding_is_readable():
 )
 def test_wrong_input(arguments, message):
     good = {"columns": {"x": np.arange(20.0), "y": np.arange(20.0) ** 2}, "k": 4}
+    options = {name: value for name, value in arguments.items() if name in BoxOptions.__dataclass_fields__}
+    others = {name: value for name, value in arguments.items() if name not in options}
     with pytest.raises(ValueError) as raised:  # noqa: PT011 - the whole message is compared
-        make_boxes(**{**good, **arguments})
+        make_boxes(**{**good, **others}, options=BoxOptions(**options))
     assert str(raised.value) == message

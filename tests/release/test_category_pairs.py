@@ -9,7 +9,7 @@ from scipy.stats import chi2_contingency
 
 from duckanon import spectral
 from duckanon._methods.synthesize import redrawing
-from duckanon._methods.synthesize.choices import Residuals, beyond_chance, covariance_within
+from duckanon._methods.synthesize.pair_tables import Residuals, measure_covariance, shrink_covariance
 
 
 def indicators(codes: np.ndarray) -> np.ndarray:
@@ -29,11 +29,11 @@ def test_chance_is_that_of_the_chi_squared_test(strength: float) -> None:
     one = random.integers(0, 4, 900)
     other = np.where(random.random(900) < strength, one % 3, random.integers(0, 3, 900))
     matrix = np.hstack([indicators(one), indicators(other)])
-    covariance = covariance_within(matrix, np.zeros(900, np.int32))
+    covariance = measure_covariance(matrix, np.zeros(900, np.int32))
     np.testing.assert_allclose(covariance, np.cov(matrix.T, ddof=0), atol=1e-12)
     found = chi2_contingency(counts(one, other), correction=False)
     share = max(0.0, 1 - (found.dof + 2.326 * np.sqrt(2 * found.dof)) / found.statistic)
-    shrunk = beyond_chance(covariance, [4, 3], 900)
+    shrunk = shrink_covariance(covariance, [4, 3], 900)
     np.testing.assert_allclose(shrunk[:4, 4:], share * covariance[:4, 4:], atol=1e-9)
     np.testing.assert_allclose(shrunk[:4, :4], covariance[:4, :4], atol=1e-9)
     assert (share == 0) == (strength == 0)
@@ -45,7 +45,7 @@ def test_what_is_left_is_a_covariance() -> None:
     for _ in range(20):
         first = random.normal(size=60)
         numbers = np.column_stack([first, first + 0.05 * random.normal(size=60), random.normal(size=(60, 4))])
-        shrunk = beyond_chance(np.cov(numbers.T), [1] * 6, 60)
+        shrunk = shrink_covariance(np.cov(numbers.T), [1] * 6, 60)
         assert np.linalg.eigvalsh(shrunk).min() > -1e-9
 
 
@@ -84,7 +84,7 @@ def test_pairs_that_nobody_has_are_seldom(monkeypatch) -> None:
     assert apart >= 0.22
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_what_chance_put_together_is_not_handed_on(monkeypatch) -> None:
     """Who counts pairs of unrelated columns learns who has them no better than if nothing were handed on."""
 
@@ -102,7 +102,7 @@ def test_what_chance_put_together_is_not_handed_on(monkeypatch) -> None:
 
     released = learnt()
     with monkeypatch.context() as patch:
-        patch.setattr(redrawing, "beyond_chance", lambda covariance, *_: covariance)
+        patch.setattr(redrawing, "shrink_covariance", lambda covariance, *_: covariance)
         all_handed_on = learnt()
     monkeypatch.setattr(Residuals, "settle", lambda *_: None)
     nothing_handed_on = learnt()

@@ -9,13 +9,12 @@ import pytest
 from scipy.spatial.distance import cdist
 from scipy.stats import rankdata
 
-from duckanon._core.encoding.fit import fit
-from duckanon._methods.baselines.additive_noise import with_noise
-from duckanon._methods.baselines.copula_releases import drawn_numbers
-from duckanon._methods.baselines.copulas import category_codes, copula_levels, data_shuffle
+from duckanon._core.encoding.fit import fit_columns
+from duckanon._methods.baselines.additive_noise import add_noise
+from duckanon._methods.baselines.copulas import draw_levels, draw_numbers, order_categories, shuffle_by_copula
 from duckanon._methods.releasable import marginals
 from duckanon._methods.swap.components import spectrum
-from duckanon._methods.swap.halving import masked, rhs, rows_in_small_groups, spectral_rhs
+from duckanon._methods.swap.halving import count_rows_in_small_groups, mask_rows, rhs, spectral_rhs
 from tests.sqltest import data_file
 
 CATEGORIES = {
@@ -71,7 +70,7 @@ class Sample:
         for group in GROUPS:
             part, others = self.original[:, group], np.delete(self.original, group, axis=1)
             category = (part[:, 0] > 0).astype(int) if part.shape[1] == 1 else part.argmax(axis=1)
-            coded.append(category_codes(category, others))
+            coded.append(order_categories(category, others))
         return [*coded, *self.original[:, BINARY:].T]
 
 
@@ -82,13 +81,13 @@ def swapped(sample: Sample, random: np.random.Generator) -> np.ndarray:
 
 def shuffled(sample: Sample, random: np.random.Generator) -> np.ndarray:
     places = [*GROUPS, *(slice(j, j + 1) for j in range(BINARY, sample.original.shape[1]))]
-    indices = data_shuffle(sample.codes(), random)
+    indices = shuffle_by_copula(sample.codes(), random)
     return np.column_stack([sample.original[index][:, place] for index, place in zip(indices, places, strict=True)])
 
 
 def drawn(sample: Sample, random: np.random.Generator) -> np.ndarray:
     codes = sample.codes()
-    levels = copula_levels(codes, 2000, random)
+    levels = draw_levels(codes, 2000, random)
     parts = []
     for group, code, level in zip(GROUPS, codes, levels, strict=False):
         pieces = marginals.of_values(code.astype(int), None, 10)
@@ -96,17 +95,19 @@ def drawn(sample: Sample, random: np.random.Generator) -> np.ndarray:
         column = pieces.value[pieces.at(level)[0]]
         parts.append(sample.original[row[np.searchsorted(present, column)]][:, group])
     numbers = pa.table({str(index): column for index, column in enumerate(codes[len(GROUPS) :])})
-    for column, values, level in zip(fit(numbers, log=[])[0].columns, numbers, levels[len(GROUPS) :], strict=True):
-        parts.append(drawn_numbers(column, values, None, 10, level).to_numpy())
+    for column, values, level in zip(
+        fit_columns(numbers, log=[])[0].columns, numbers, levels[len(GROUPS) :], strict=True
+    ):
+        parts.append(draw_numbers(column, values, None, 10, level).to_numpy())
     return np.column_stack(parts)
 
 
 def grouped(sample: Sample, random: np.random.Generator) -> np.ndarray:
-    return masked(sample.original, spectral_rhs(sample.original, 5), random)
+    return mask_rows(sample.original, spectral_rhs(sample.original, 5), random)
 
 
 def noisy(sample: Sample, random: np.random.Generator) -> np.ndarray:
-    return with_noise(sample.original, random)
+    return add_noise(sample.original, random)
 
 
 def differences(original: np.ndarray, released: np.ndarray) -> list[float]:
@@ -145,7 +146,7 @@ def samples() -> list[Sample]:
     return [Sample(seed) for seed in range(DRAWS)]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("method", "expected"),
     [
@@ -162,7 +163,7 @@ def test_table_4_1(samples: list[Sample], method: Method, expected: list[float])
     assert (np.abs(found - expected) <= margin).all(), found
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_synthetic_rows_are_no_further_off_than_other_people(samples: list[Sample]) -> None:
     reference = mean_differences(samples, lambda sample, _: sample.reference)
     assert (mean_differences(samples, drawn) <= reference + 0.01).all()
@@ -175,18 +176,18 @@ def matched(original: np.ndarray, released: np.ndarray) -> float:
     return float((np.diag(near) / near.sum(axis=1)).mean())
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_reidentification(samples: list[Sample]) -> None:
     for seed, sample in enumerate(samples[:3]):
         random = np.random.default_rng(seed)
         assert matched(sample.original, sample.possible(noisy(sample, random))) >= 0.97
         assert matched(sample.original, sample.possible(grouped(sample, random))) < 0.10
-        members = masked(sample.original, spectral_rhs(sample.original, 5), random, "member")
+        members = mask_rows(sample.original, spectral_rhs(sample.original, 5), random, "member")
         assert matched(sample.original, members) < 0.10
 
 
 def test_nonspectral_groups_fail(samples: list[Sample]) -> None:
     labels = rhs(samples[0].original, 5)
-    assert rows_in_small_groups(labels, 5) > 1900
-    assert rows_in_small_groups(labels, 2) > 1700
-    assert rows_in_small_groups(spectral_rhs(samples[0].original, 5), 5) == 0
+    assert count_rows_in_small_groups(labels, 5) > 1900
+    assert count_rows_in_small_groups(labels, 2) > 1700
+    assert count_rows_in_small_groups(spectral_rhs(samples[0].original, 5), 5) == 0

@@ -9,7 +9,12 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import multivariate_normal, norm, spearmanr
 
 from duckanon import spectral
-from duckanon._methods.baselines.copulas import category_codes, copula_levels, data_shuffle, latent_correlation
+from duckanon._methods.baselines.copulas import (
+    draw_levels,
+    find_latent_correlation,
+    order_categories,
+    shuffle_by_copula,
+)
 
 columns = st.integers(1, 4).flatmap(
     lambda width: st.integers(1, 60).flatmap(
@@ -26,21 +31,21 @@ columns = st.integers(1, 4).flatmap(
 
 @given(columns)
 def test_shuffling_keeps_every_value(codes: list[np.ndarray]) -> None:
-    for index in data_shuffle(codes, np.random.default_rng(0)):
+    for index in shuffle_by_copula(codes, np.random.default_rng(0)):
         np.testing.assert_array_equal(np.sort(index), np.arange(len(codes[0])))
 
 
 @given(columns, st.integers(1, 80))
 def test_levels_are_shares(codes: list[np.ndarray], rows: int) -> None:
-    for levels in copula_levels(codes, rows, np.random.default_rng(1)):
+    for levels in draw_levels(codes, rows, np.random.default_rng(1)):
         assert len(levels) == rows
         assert ((levels >= 0) & (levels <= 1)).all()
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @given(columns)
 def test_latent_correlation_is_possible(codes: list[np.ndarray]) -> None:
-    found = latent_correlation(codes)
+    found = find_latent_correlation(codes)
     np.testing.assert_allclose(np.diag(found), 1)
     np.testing.assert_array_equal(found, found.T)
     assert np.linalg.eigvalsh(found).min() >= -1e-9
@@ -49,10 +54,10 @@ def test_latent_correlation_is_possible(codes: list[np.ndarray]) -> None:
 def test_without_ties_it_is_equation_2_15() -> None:
     codes = np.random.default_rng(2).normal(size=(3000, 4)) @ np.triu(np.full((4, 4), 0.8))
     expected = 2 * np.sin(np.pi * spearmanr(codes).statistic / 6)
-    np.testing.assert_allclose(latent_correlation(list(codes.T)), expected, atol=2e-3)
+    np.testing.assert_allclose(find_latent_correlation(list(codes.T)), expected, atol=2e-3)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("correlation", [-0.9, -0.3, 0.0, 0.5, 0.85])
 @pytest.mark.parametrize("shares", [(0.5, 0.5), (0.1, 0.7)])
 def test_two_valued_columns_against_the_normal_orthant(correlation: float, shares: tuple[float, float]) -> None:
@@ -62,7 +67,7 @@ def test_two_valued_columns_against_the_normal_orthant(correlation: float, share
     both = multivariate_normal(cov=[[1, correlation], [correlation, 1]]).cdf(cuts)
     counts = np.round(np.array([both, shares[0] - both, shares[1] - both, 1 - sum(shares) + both]) * rows).astype(int)
     first, second = np.repeat([0.0, 0, 1, 1], counts), np.repeat([0.0, 1, 0, 1], counts)
-    assert latent_correlation([first, second])[0, 1] == pytest.approx(correlation, abs=0.01)
+    assert find_latent_correlation([first, second])[0, 1] == pytest.approx(correlation, abs=0.01)
 
 
 def cut_normals(rows: int) -> tuple[list[np.ndarray], np.ndarray]:
@@ -79,15 +84,15 @@ def cut_normals(rows: int) -> tuple[list[np.ndarray], np.ndarray]:
 
 def test_ties_do_not_weaken_rank_correlations() -> None:
     codes, covariance = cut_normals(40_000)
-    np.testing.assert_allclose(latent_correlation(codes), covariance, atol=0.04)
+    np.testing.assert_allclose(find_latent_correlation(codes), covariance, atol=0.04)
     original = spearmanr(np.stack(codes, axis=1)).statistic
     random = np.random.default_rng(4)
-    indices = data_shuffle(codes, random)
+    indices = shuffle_by_copula(codes, random)
     shuffled = np.stack([column[index] for column, index in zip(codes, indices, strict=True)], axis=1)
     drawn = np.stack(
         [
             np.sort(column)[(levels * 40_000).astype(int)]
-            for column, levels in zip(codes, copula_levels(codes, 40_000, random), strict=True)
+            for column, levels in zip(codes, draw_levels(codes, 40_000, random), strict=True)
         ],
         axis=1,
     )
@@ -102,21 +107,21 @@ def test_ties_do_not_weaken_rank_correlations() -> None:
 def test_missing_is_one_value_above_all_others() -> None:
     codes, _ = cut_normals(500)
     codes[5][codes[5] > 2] = np.inf
-    expected = latent_correlation(codes)
+    expected = find_latent_correlation(codes)
     codes[5][codes[5] > 2] = np.nan
-    np.testing.assert_array_equal(latent_correlation(codes), expected)
+    np.testing.assert_array_equal(find_latent_correlation(codes), expected)
 
 
 def test_row_order_links_nothing() -> None:
     codes = [np.arange(5000.0), np.arange(5000.0) ** 2]
-    first, second = data_shuffle(codes, np.random.default_rng(5))
+    first, second = shuffle_by_copula(codes, np.random.default_rng(5))
     assert abs(np.corrcoef(first, np.arange(5000))[0, 1]) < 5 / np.sqrt(5000)
     assert np.corrcoef(first, second)[0, 1] > 0.99
 
 
 def test_repeatable() -> None:
     codes, _ = cut_normals(300)
-    for method in (data_shuffle, lambda c, r: copula_levels(c, 50, r)):
+    for method in (shuffle_by_copula, lambda c, r: draw_levels(c, 50, r)):
         first, again, other = (np.stack(method(codes, np.random.default_rng(seed))) for seed in (1, 1, 2))
         np.testing.assert_array_equal(first, again)
         assert not np.array_equal(first, other)
@@ -129,10 +134,10 @@ def test_order_of_categories() -> None:
     name = np.array([3, 0, 4, 1])
     band = np.searchsorted([-1, 0, 1], number)
     others = np.column_stack((number + random.normal(size=4000), random.normal(size=4000)))
-    place = category_codes(name[band], others)
+    place = order_categories(name[band], others)
     assert abs(spearmanr(place, number).statistic) > 0.9
     assert len(np.unique(place)) == 4
-    by_count = category_codes(np.array([2, 2, 2, 0, 0, 1]), np.empty((6, 0)))
+    by_count = order_categories(np.array([2, 2, 2, 0, 0, 1]), np.empty((6, 0)))
     assert by_count.tolist() == [2, 2, 2, 1, 1, 0]
 
 
@@ -143,4 +148,4 @@ def test_wrong_input() -> None:
     random = np.random.default_rng(0)
     for wrong in ([], [np.zeros(3), np.zeros(4)], [np.zeros(0)]):
         with pytest.raises(ValueError, match="one code for each of at least 1 row; got lengths"):
-            data_shuffle(wrong, random)
+            shuffle_by_copula(wrong, random)

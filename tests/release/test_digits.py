@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon import spectral
-from duckanon._core.encoding.column_split import Reading, split_columns
-from duckanon._core.encoding.digits import cleaned
+from duckanon._core.encoding.column_split import SplitOptions, clean_floats, split_columns
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._methods.releasable.safe_numbers import SafeNumbers
 from tests.profiles import cheap
@@ -28,7 +27,7 @@ def noisy(numbers: np.ndarray, random: np.random.Generator) -> np.ndarray:
 
 def taken(table: pa.Table) -> ColumnParts:
     """Take a column apart as releases do."""
-    return split_columns(table, None, Reading(10, {}, None, "category"))[0]
+    return split_columns(table, None, SplitOptions(10, {}, None, "category"))[0]
 
 
 @cheap
@@ -45,7 +44,7 @@ def test_floats_beside_rounded_ones_are_rounded(places: list[int], decimals: int
     for _ in range(abs(off)):
         found = np.nextafter(found, dtype(np.sign(off) * np.inf))
     found[0] = wanted[0]
-    after = cleaned(pa.array([*found, None])).to_pylist()
+    after = clean_floats(pa.array([*found, None])).to_pylist()
     zeros = next((n for n in range(decimals + 6, 0, -1) if all(place % 10**n == 0 for place in places)), 0)
     has_room = np.abs(found).max() * 10.0 ** (decimals - zeros) <= 2 ** (np.finfo(dtype).nmant - 7)
     assert after[:-1] == (wanted if has_room else found).tolist()
@@ -56,17 +55,17 @@ def test_floats_beside_rounded_ones_are_rounded(places: list[int], decimals: int
 @given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=20))
 def test_what_is_cleaned_is_no_farther_away_than_rounding_takes_it(numbers: list[float]) -> None:
     """No value moves by more than two floats; what is clean stays."""
-    after = np.array(cleaned(pa.array(numbers)).to_pylist())
+    after = np.array(clean_floats(pa.array(numbers)).to_pylist())
     assert (np.abs(after - numbers) <= 2 * np.spacing(np.abs(numbers))).all()
-    assert cleaned(pa.array(after)).to_pylist() == after.tolist()
+    assert clean_floats(pa.array(after)).to_pylist() == after.tolist()
 
 
 def test_unrounded_numbers_and_other_types_stay() -> None:
     """Measured numbers, whole ones, texts, NaN."""
     measured = np.random.default_rng(0).normal(100, 20, ROWS)
     for array in (pa.array(measured), pa.array(measured.astype(np.float32)), pa.array([1, 2]), pa.array(["a"])):
-        assert cleaned(array).equals(array)
-    assert np.isnan(cleaned(pa.array([1.0, float("nan")]))[1].as_py())
+        assert clean_floats(array).equals(array)
+    assert np.isnan(clean_floats(pa.array([1.0, float("nan")]))[1].as_py())
 
 
 def test_a_released_number_has_the_digits_of_most() -> None:

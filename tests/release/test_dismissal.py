@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from duckanon._methods.boxes.make import make_boxes
-from duckanon._methods.intervals.choices import contributions
-from duckanon._methods.intervals.dismissal import crisp_threshold, dismissal
-from duckanon._methods.intervals.influence import STATISTICS, influence
-from duckanon._methods.intervals.weights import box_weights, optimal_weights
+from duckanon._methods.intervals.box_reports import (
+    compute_contributions,
+    dismiss_boxes,
+    find_threshold,
+    find_weights,
+    solve_box_weights,
+)
+from duckanon._methods.intervals.moments import STATISTICS, compute_influence, compute_statistic, differentiate
 from tests.profiles import cheap, seeds
-
-bounded_boxes = partial(make_boxes, kind="bounds", bounds_are_public=True)
-"""The search alone, by the records' own bounds."""
-
+from tests.release.bounded import bounded_boxes
 
 D = [0.1, 0.2, 0.4, 1.0]
 POINTS = np.array([(1, 2), (2, 1), (4, 5), (7, 6), (11, 13)], dtype=float)
@@ -28,7 +26,7 @@ COLUMNS = {"mean": 1, "variance": 1, "standard_deviation": 1, "covariance": 2, "
 
 @pytest.mark.parametrize(("spread", "kept", "value"), [(0.5, 2, 0.503553), (0.1, 1, 0.2), (5.0, 4, 2.925)])
 def test_golden_crisp(spread, kept, value):
-    threshold, keep, objective = crisp_threshold(D, [1] * 4, spread)
+    threshold, keep, objective = find_threshold(D, [1] * 4, spread)
     assert keep.sum() == kept
     assert threshold == D[kept - 1]
     assert objective == pytest.approx(value, abs=1e-6)
@@ -43,7 +41,7 @@ def test_golden_crisp(spread, kept, value):
     ],
 )
 def test_golden_weights(d, m, spread, limit, weights):
-    found, weight, objective = optimal_weights(d, m, spread)
+    found, weight, objective = find_weights(d, m, spread)
     assert found == pytest.approx(limit, abs=1e-6)
     assert objective == pytest.approx(limit, abs=1e-6)
     assert weight == pytest.approx(weights, abs=1e-6)
@@ -60,7 +58,7 @@ def test_golden_weights(d, m, spread, limit, weights):
 )
 def test_golden_sensitivities(statistic, columns, estimate, spread):
     x = POINTS[:, columns]
-    found, d, _, a = contributions(statistic, x, np.ones(5), np.zeros_like(x))
+    found, d, _, a = compute_contributions(statistic, x, np.ones(5), np.zeros_like(x))
     assert (found, a) == pytest.approx((estimate, spread), abs=1e-6)
     assert not d.any()
 
@@ -70,21 +68,25 @@ def test_derivatives_against_finite_differences(statistic):
     rng = np.random.default_rng(0)
     x, share = rng.normal(size=(COLUMNS[statistic], 12)), rng.random(12)
     share /= share.sum()
-    found = influence(statistic, x, share)
+    found = compute_influence(statistic, x, share)
     step = 1e-6
     for i in range(len(x)):
         for j in range(12):
             up, down = x.copy(), x.copy()
             up[i, j] += step
             down[i, j] -= step
-            slope = (influence(statistic, up, share).estimate - influence(statistic, down, share).estimate) / (2 * step)
+            slope = (
+                compute_influence(statistic, up, share).estimate - compute_influence(statistic, down, share).estimate
+            ) / (2 * step)
             assert slope == pytest.approx(share[j] * found.slopes[i, j], abs=1e-7)
     for j in range(12):
         more = (1 - step) * share
         more[j] += step
         less = (1 + step) * share
         less[j] -= step
-        slope = (influence(statistic, x, more).estimate - influence(statistic, x, less).estimate) / (2 * step)
+        slope = (compute_influence(statistic, x, more).estimate - compute_influence(statistic, x, less).estimate) / (
+            2 * step
+        )
         assert slope == pytest.approx(found.psi[j], rel=1e-5, abs=1e-6)
     assert np.sum(share * found.psi) == pytest.approx(0, abs=1e-12)
 
@@ -96,7 +98,7 @@ cases = st.lists(st.tuples(st.integers(0, 20).map(lambda v: v / 7), st.integers(
 @given(cases, st.floats(0, 10))
 def test_crisp_against_all_subsets_by_threshold(boxes, spread):
     d, m = np.array([b[0] for b in boxes]), np.array([b[1] for b in boxes])
-    _, keep, objective = crisp_threshold(d, m, spread)
+    _, keep, objective = find_threshold(d, m, spread)
     tried = [(m * d)[d <= t].sum() / m[d <= t].sum() + spread / np.sqrt(m[d <= t].sum()) for t in d]
     assert objective == pytest.approx(min(tried))
     assert (m * d)[keep].sum() / m[keep].sum() + spread / np.sqrt(m[keep].sum()) == pytest.approx(min(tried))
@@ -106,7 +108,7 @@ def test_crisp_against_all_subsets_by_threshold(boxes, spread):
 @given(cases, st.floats(0, 10))
 def test_weights_are_optimal(boxes, spread):
     d, m = np.array([b[0] for b in boxes]), np.array([b[1] for b in boxes])
-    limit, w, objective = optimal_weights(d, m, spread)
+    limit, w, objective = find_weights(d, m, spread)
     assert (w >= 0).all()
     assert np.sum(m * w) == pytest.approx(1)
     # The Lagrange conditions of a convex problem: equal to lambda where the weight is positive, at least it elsewhere.
@@ -121,7 +123,7 @@ def test_weights_are_optimal(boxes, spread):
 def test_weights_against_a_convex_solver(seed):
     rng = np.random.default_rng(seed)
     d, m, spread = rng.exponential(size=12), rng.integers(1, 6, 12), rng.random() * 3
-    _, w, objective = optimal_weights(d, m, spread)
+    _, w, objective = find_weights(d, m, spread)
     solved = minimize(
         lambda v: v @ (m * d) + spread * np.sqrt(m @ v**2),
         np.full(12, 1 / m.sum()),
@@ -147,14 +149,14 @@ def gaussian_boxes(statistic, seed=1, boxes=200):
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_dismissal_against_all_thresholds(statistic):
     lo, hi, m = gaussian_boxes(statistic)
-    found = dismissal(statistic, lo, hi, m)
+    found = dismiss_boxes(statistic, lo, hi, m)
     middle, half = (lo + hi) / 2, (hi - lo) / 2
-    estimate, d, psi, spread = contributions(statistic, middle, m, half)
+    estimate, d, psi, spread = compute_contributions(statistic, middle, m, half)
     plain, counted = [], []
     for t in np.unique(d):
         keep = d <= t
         n = m[keep].sum()
-        value = influence(statistic, middle[keep].T, m[keep] / n).estimate
+        value = compute_influence(statistic, middle[keep].T, m[keep] / n).estimate
         cost = (m * d)[keep].sum() / n + spread / np.sqrt(n)
         plain.append(cost)
         counted.append(cost + abs(value - estimate) if np.isfinite(value) else np.inf)
@@ -170,11 +172,11 @@ def test_dismissal_against_all_thresholds(statistic):
     assert found.everything.standard_error == pytest.approx(np.sqrt(np.sum(m * psi**2)) / m.sum())
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("statistic", STATISTICS)
 def test_weights_count_the_shift(statistic):
     lo, hi, m = gaussian_boxes(statistic)
-    found = box_weights(statistic, lo, hi, m)
+    found = solve_box_weights(statistic, lo, hi, m)
     assert found.corrected.total <= min(found.paper.total, found.everything.total) * (1 + 1e-12)
     assert found.paper.objective <= found.everything.objective
     assert found.paper.objective == pytest.approx(found.paper.threshold)
@@ -185,8 +187,8 @@ def test_weights_count_the_shift(statistic):
 
 def test_corrected_weights_against_a_convex_solver():
     lo, hi, m = gaussian_boxes("mean", boxes=15)
-    found = box_weights("mean", lo, hi, m).corrected
-    estimate, d, psi, spread = contributions("mean", (lo + hi) / 2, m, (hi - lo) / 2)
+    found = solve_box_weights("mean", lo, hi, m).corrected
+    estimate, d, psi, spread = compute_contributions("mean", (lo + hi) / 2, m, (hi - lo) / 2)
 
     def objective(v):  # the last variable bounds the shift
         return v[:-1] @ (m * d) + spread * np.sqrt(m @ v[:-1] ** 2) + v[-1]
@@ -220,11 +222,11 @@ def skewed_boxes(statistic, seed):
 def polished(statistic, lo, hi, m, start):
     """The total after a search over all weights, w = u^2 / sum, from a start: an independent minimiser."""
     points = (lo + hi) / 2
-    estimate, d, _, spread = contributions(statistic, points, m, (hi - lo) / 2)
+    estimate, d, _, spread = compute_contributions(statistic, points, m, (hi - lo) / 2)
 
     def total(u):
         w = u * u / (m @ (u * u))
-        effect = influence(statistic, points.T, m * w)
+        effect = compute_influence(statistic, points.T, m * w)
         if not np.isfinite(effect.psi).all():
             return 1e9, np.zeros_like(u)
         shift, norm = np.hypot(effect.estimate - estimate, 1e-9), np.sqrt(m @ (w * w))
@@ -241,8 +243,8 @@ def polished(statistic, lo, hi, m, start):
 @pytest.mark.parametrize("seed", seeds(1, 2))
 def test_corrected_weights_are_the_least(statistic, seed):
     lo, hi, m = skewed_boxes(statistic, seed)
-    found = box_weights(statistic, lo, hi, m)
-    crisp = dismissal(statistic, lo, hi, m)
+    found = solve_box_weights(statistic, lo, hi, m)
+    crisp = dismiss_boxes(statistic, lo, hi, m)
     # Leaving boxes out is a way of weighing them, and so are the papers' weights.
     least = min(crisp.corrected.total, crisp.paper.total, found.paper.total, found.everything.total)
     assert found.corrected.total <= least
@@ -253,7 +255,7 @@ def test_corrected_weights_are_the_least(statistic, seed):
 def test_the_papers_weights_shift_the_variance():
     """REFERENCES.md, Boxes, point 5: on a Gaussian the papers' optimum is far off, and the corrected one is not."""
     x = np.sort(np.random.default_rng(0).normal(size=10_000)).reshape(-1, 10)
-    found = box_weights("variance", x.min(axis=1), x.max(axis=1), np.full(1000, 10))
+    found = solve_box_weights("variance", x.min(axis=1), x.max(axis=1), np.full(1000, 10))
     assert found.paper.shift > 0.4
     assert found.corrected.shift < 0.01
     assert found.corrected.total < found.everything.total
@@ -262,19 +264,44 @@ def test_the_papers_weights_shift_the_variance():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: crisp_threshold([], [], 1.0), "at least one number"),
-        (lambda: crisp_threshold([np.nan], [1], 1.0), "finite"),
-        (lambda: crisp_threshold([1.0], [0], 1.0), "whole numbers"),
-        (lambda: optimal_weights([1.0], [1], -1.0), "A must be"),
-        (lambda: dismissal("median", [[0]], [[1]], [1]), "statistic must be one of"),
-        (lambda: dismissal("covariance", [[0]], [[1]], [1]), "must have 2 columns; got 1"),
-        (lambda: dismissal("regression", [[0]], [[1]], [1]), "at least 2 columns"),
-        (lambda: dismissal("correlation", [[0, 1], [0, 2]], [[0, 1], [0, 2]], [1, 1]), "must exist"),
-        (lambda: box_weights("mean", [[1]], [[0]], [1]), "lo must not be above hi"),
-        (lambda: box_weights("mean", [[1, 2]], [[0]], [1]), "hi must have the shape"),
-        (lambda: contributions("mean", [1.0], [1], [-1.0]), "halfwidths must be"),
+        (lambda: find_threshold([], [], 1.0), "at least one number"),
+        (lambda: find_threshold([np.nan], [1], 1.0), "finite"),
+        (lambda: find_threshold([1.0], [0], 1.0), "whole numbers"),
+        (lambda: find_weights([1.0], [1], -1.0), "A must be"),
+        (lambda: dismiss_boxes("median", [[0]], [[1]], [1]), "statistic must be one of"),
+        (lambda: dismiss_boxes("covariance", [[0]], [[1]], [1]), "must have 2 columns; got 1"),
+        (lambda: dismiss_boxes("regression", [[0]], [[1]], [1]), "at least 2 columns"),
+        (lambda: dismiss_boxes("correlation", [[0, 1], [0, 2]], [[0, 1], [0, 2]], [1, 1]), "must exist"),
+        (lambda: solve_box_weights("mean", [[1]], [[0]], [1]), "lo must not be above hi"),
+        (lambda: solve_box_weights("mean", [[1, 2]], [[0]], [1]), "hi must have the shape"),
+        (lambda: compute_contributions("mean", [1.0], [1], [-1.0]), "halfwidths must be"),
     ],
 )
 def test_errors(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+@pytest.mark.parametrize("coefficient", [0, 1])
+def test_gradients_by_moments_against_finite_differences(statistic: str, coefficient: int) -> None:
+    """Slopes are by both places of a covariance, and twice as steep."""
+    columns = 3 if statistic == "regression" else COLUMNS[statistic]
+    if coefficient and statistic != "regression":
+        return
+    random = np.random.default_rng(1)
+    mean, root = random.normal(size=columns), random.normal(size=(columns, columns))
+    covariance, by_mean, by_root = root @ root.T, random.normal(size=columns), random.normal(size=(columns, columns))
+    by_covariance, step = by_root + by_root.T, 1e-6
+    up, down = (
+        float(
+            compute_statistic(
+                statistic, mean + move * by_mean, covariance + move * by_covariance, coefficient=coefficient
+            )
+        )
+        for move in (step, -step)
+    )
+    found = differentiate(statistic, mean, covariance, coefficient)
+    assert found.constant @ by_mean + (found.slopes * by_covariance).sum() / 2 == pytest.approx(
+        (up - down) / (2 * step), rel=1e-6
+    )

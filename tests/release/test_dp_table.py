@@ -13,15 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon._bridge import dp_query
-from duckanon._core.account.budget import amount, budgets, set_limit
+from duckanon._core.account.budget import list_budgets, make_amount, set_limit
 from duckanon._core.account.storage import Account
-from duckanon._methods.dp.aggregates import UNITS, parse
-from tests.profiles import sample_of_today
+from duckanon._methods.dp.aggregates import UNITS, parse_aggregates
 from tests.sqltest import registered
 
 pytest.importorskip("opendp")
 
-from duckanon._methods.dp import dp_table, mechanisms
+from duckanon._methods.dp import dp_table
 from tests.release.dp_audit import CASES, lower_bound
 from tests.release.dp_error import compared
 
@@ -39,19 +38,19 @@ def con() -> duckdb.DuckDBPyConnection:
 def account(tmp_path: Path) -> Path:
     path = tmp_path / "account.sqlite"
     with Account(path, None, create=True) as made:
-        set_limit(made, "numbers", None, amount(1, 1e-3))
+        set_limit(made, "numbers", None, make_amount(1, 1e-3))
     return path
 
 
 def spent(path: Path) -> tuple[str, str, int]:
     with Account(path, None) as opened:
-        (one,) = budgets(opened)
-        return str(one.spent.epsilon), str(one.spent.delta), one.answers
+        (item,) = list_budgets(opened)
+        return str(item.spent.epsilon), str(item.spent.delta), item.answers
 
 
 @given(epsilon=st.floats(1e-6, 100), parts=st.integers(1, 12))
 def test_shares_add_up_to_at_most_epsilon_as_it_is_written(epsilon: float, parts: int) -> None:
-    total = sum(map(Fraction, mechanisms.shares(epsilon, parts)))
+    total = sum(map(Fraction, dp_table.shares(epsilon, parts)))
     assert Fraction(repr(epsilon)) * (1 - Fraction(1, 2**50)) <= total <= Fraction(repr(epsilon))
 
 
@@ -59,33 +58,33 @@ def test_shares_add_up_to_at_most_epsilon_as_it_is_written(epsilon: float, parts
 @pytest.mark.parametrize("epsilon", [0.013, 1.0, 37.7])
 def test_opendp_says_that_no_mechanism_costs_more_than_its_share(most: int, epsilon: float) -> None:
     """What one person changes is written here again: groups, people, units and values of one person."""
-    assert 0.99 * epsilon < mechanisms.Laplace(most, epsilon).measurement.map(most) <= epsilon
-    found, delta = mechanisms.Threshold(most, epsilon, 1e-7).measurement.map((most, most, 1))
-    assert 0.99 * epsilon < found <= epsilon
+    assert 0.99 * epsilon < dp_table.Laplace(most, epsilon).measurement.map(most) <= epsilon
+    result, delta = dp_table.Threshold(most, epsilon, 1e-7).measurement.map((most, most, 1))
+    assert 0.99 * epsilon < result <= epsilon
     assert delta <= 1e-7
     for share, steps in itertools.product((0.0, 0.3, 1.0), (100, 1000)):
-        price = mechanisms.Quantile(most, epsilon, share, steps).measurement.map(1)
+        price = dp_table.Quantile(most, epsilon, share, steps).measurement.map(1)
         assert 0.99 * epsilon < Fraction(price) * most <= epsilon
 
 
 def test_the_rank_error_of_a_quantile_is_the_largest_that_data_can_cause() -> None:
     """All people have one value: then every other step is wrong by half of them, and noise takes one now and then."""
-    found = []
+    result = []
     for share, people in ((0.5, 6), (0.5, 8), (0.5, 10), (0.1, 8)):
-        quantile = mechanisms.Quantile(1, 1.0, share, 100)
+        quantile = dp_table.Quantile(1, 1.0, share, 100)
         drawn = np.array([quantile.draw(np.full(people, 50)) for _ in range(100)])
         errors = np.where(drawn < 50, share, np.where(drawn > 50, 1 - share, 0)) * people
-        found.append(float(np.sqrt((errors**2).mean())) / quantile.deviation)
-    assert 0.6 < max(found) < 1.2
-    assert mechanisms.Quantile(3, 1.0, 0.5, 100).deviation == pytest.approx(
-        3 * mechanisms.Quantile(1, 1.0, 0.5, 100).deviation, rel=1e-6
+        result.append(float(np.sqrt((errors**2).mean())) / quantile.deviation)
+    assert 0.6 < max(result) < 1.2
+    assert dp_table.Quantile(3, 1.0, 0.5, 100).deviation == pytest.approx(
+        3 * dp_table.Quantile(1, 1.0, 0.5, 100).deviation, rel=1e-6
     )
 
 
 def test_a_group_of_one_person_is_released_as_rarely_as_delta_says() -> None:
     """The probability of discrete Laplace noise, and how often it was: OpenDP's own price is that of the next count."""
     for epsilon in (0.5, 1.0, 2.0):
-        drawn = mechanisms.Threshold(1, epsilon, 0.01).draw(np.ones(6000, dtype=np.int64))
+        drawn = dp_table.Threshold(1, epsilon, 0.01).draw(np.ones(6000, dtype=np.int64))
         threshold = min(drawn.values())  # noise reaches no further than it must, but for one draw in 10^13
         alpha = np.exp(-epsilon)
         assert alpha ** (threshold - 1) / (1 + alpha) <= 0.01
@@ -94,11 +93,11 @@ def test_a_group_of_one_person_is_released_as_rarely_as_delta_says() -> None:
 
 @given(st.floats(-1e12, 1e12), st.floats(1e-9, 1e12))
 def test_bounds_in_units_are_within_the_bounds(lower: float, width: float) -> None:
-    (one,) = parse(["sum(x)"], {"x": [lower, lower + width]}, None) if lower + width > lower else (None,)
-    if one is not None:
-        least, most = one.span
-        assert Fraction(lower) <= least * Fraction(one.unit) or least > most
-        assert most * Fraction(one.unit) <= Fraction(lower + width)
+    (item,) = parse_aggregates(["sum(x)"], {"x": [lower, lower + width]}, None) if lower + width > lower else (None,)
+    if item is not None:
+        least, most = item.span
+        assert Fraction(lower) <= least * Fraction(item.unit) or least > most
+        assert most * Fraction(item.unit) <= Fraction(lower + width)
         assert UNITS / 4 <= max(abs(least), abs(most)) <= UNITS
 
 
@@ -149,7 +148,7 @@ def test_without_opendp_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatc
 
 def test_contributions_are_those_of_plain_sql(con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without noise: the groups of a person are at most three, and none of a fourth person's is missing."""
-    monkeypatch.setattr(mechanisms.Laplace, "draw", lambda self, totals: totals)
+    monkeypatch.setattr(dp_table.Laplace, "draw", lambda self, totals: totals)
     con.execute(
         """CREATE OR REPLACE TEMP TABLE rows AS
         SELECT hash(i) % 50 AS who, hash(i * 7) % 10 AS g, hash(i * 3) % 100 AS x FROM range(2000) AS t(i)"""
@@ -165,50 +164,50 @@ def test_contributions_are_those_of_plain_sql(con: duckdb.DuckDBPyConnection, mo
                                      avg(greatest(10, least(90, x))) AS m FROM rows GROUP BY ALL) USING (g)
         GROUP BY g ORDER BY g"""
     ).fetchall()
-    for found, wanted in zip(drawn, plain, strict=True):
-        assert found[:4] == wanted[:4]
-        assert (found[4] is None) or found[4] == pytest.approx(wanted[4], abs=1e-6)
+    for result, wanted in zip(drawn, plain, strict=True):
+        assert result[:4] == wanted[:4]
+        assert (result[4] is None) or result[4] == pytest.approx(wanted[4], abs=1e-6)
     totals = {con.execute(f"SELECT sum(count) FROM {call.format(3)}").fetchall()[0][0] for _ in range(3)}
     assert totals == {150}
     chosen = {tuple(con.execute(f"SELECT count FROM {call.format(3)} ORDER BY g").fetchall()) for _ in range(3)}
     assert len(chosen) > 1  # chosen anew in each call
 
 
-@pytest.mark.rotating
-@pytest.mark.parametrize("case", sample_of_today(CASES, 5), ids=lambda case: case.name)
+@pytest.mark.thorough
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_the_audited_epsilon_is_not_above_the_claim(case, con: duckdb.DuckDBPyConnection) -> None:
     assert lower_bound(case, DRAWS, con, CONFIDENCE) <= case.epsilon
 
 
-class _TooLittleNoise(mechanisms.Laplace):
+class _TooLittleNoise(dp_table.Laplace):
     def __init__(self, most: int, epsilon: float) -> None:
         super().__init__(most, 3 * epsilon)
 
 
-class _TooLowThreshold(mechanisms.Threshold):
+class _TooLowThreshold(dp_table.Threshold):
     def __init__(self, most: int, epsilon: float, delta: float) -> None:
         super().__init__(most, epsilon, min(1.0, 30 * delta))
 
 
-def _unbounded(given, asked, people=dp_query._people):
-    return people({**given, "max_groups": 1000}, asked)
+def _unbounded(options, asked, people=dp_query._people):
+    return people({**options, "max_groups": 1000}, asked)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "module", "attribute", "broken"),
     [
         ("count", dp_table, "Laplace", _TooLittleNoise),
         ("a group of one person", dp_table, "Threshold", _TooLowThreshold),
         ("many rows in many groups", dp_query, "_people", _unbounded),
-        ("sum", mechanisms, "shares", lambda epsilon, parts: [3 * epsilon / parts] * parts),
+        ("sum", dp_table, "shares", lambda epsilon, parts: [3 * epsilon / parts] * parts),
     ],
 )
 def test_the_audit_catches_a_broken_mechanism(
     name: str, module, attribute: str, broken, con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, attribute, broken)
-    monkeypatch.setattr(dp_table, "shares", mechanisms.shares)
+    monkeypatch.setattr(dp_table, "shares", dp_table.shares)
     (case,) = [case for case in CASES if case.name == name]
     draws = 4 * DRAWS if case.delta else DRAWS  # rare events
     assert lower_bound(case, draws, con, CONFIDENCE) > case.epsilon

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from scipy.stats import ks_2samp
 
-from duckanon._core.encoding.column_split import Reading, split_columns
+from duckanon._core.encoding.column_split import SplitOptions, split_columns
 from duckanon._methods.synthesize import equal_numbers
 from duckanon._methods.synthesize.redrawing import Redrawing
 from tests.release.surveys import columns_of
@@ -33,7 +33,7 @@ def equal_share(table: pa.Table) -> float:
     return float(np.mean(columns["income"] == columns["wage"]))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("unit", [1.0, 50.0])
 @pytest.mark.parametrize("size", [200, 10**9])
 def test_numbers_that_are_equal_stay_equal(unit: float, size: int) -> None:
@@ -57,12 +57,12 @@ def test_what_many_hold_in_one_column_is_not_given_to_the_other(monkeypatch) -> 
     table = wage_survey(2000, 2, 50.0)
     made = released(table)
     assert few_hold(table, made, 3) == {}
-    placed = equal_numbers._placed
+    placed = equal_numbers._place_rare
 
     def placed_of_incomes(numbers, grid):
         return placed(numbers, grid)[: None if numbers.is_regular.all() else 0]  # some have no wage
 
-    monkeypatch.setattr(equal_numbers, "_placed", placed_of_incomes)
+    monkeypatch.setattr(equal_numbers, "_place_rare", placed_of_incomes)
     with pytest.raises(ValueError, match=r'column "wage" would release a value of fewer than'):
         released(table)
 
@@ -112,7 +112,7 @@ def test_people_with_many_rows_are_one() -> None:
             "wage": wage,
         }
     )
-    parts = split_columns(changed, None, Reading(10, {}, None, "error"))
+    parts = split_columns(changed, None, SplitOptions(10, {}, None, "error"))
     random = np.random.default_rng(0)
     for people, count in ((9, 0), (12, 1)):
         person = np.where(is_equal, np.arange(2000) % people, np.arange(2000))
@@ -123,5 +123,5 @@ def test_chance_is_no_relation() -> None:
     """Whole numbers of a short range are equal in one row of 15, whatever they mean."""
     random = np.random.default_rng(5)
     table = pa.table({"x": random.integers(0, 15, 3000), "y": random.integers(0, 15, 3000)})
-    parts = split_columns(table, None, Reading(10, {}, None, "error"))
+    parts = split_columns(table, None, SplitOptions(10, {}, None, "error"))
     assert Redrawing.of(parts, None, 10, "auto", random).equal == []

@@ -14,8 +14,8 @@ import pytest
 
 from duckanon import large
 from duckanon.large import workspace
-from duckanon.large.memory import Budget
-from tests.profiles import sample_of_today, seeds
+from duckanon.large.workspace import Budget
+from tests.profiles import keep_one_in, seeds
 from tests.traces import changed_labels, random_table, with_farther_extreme
 
 RELEASES = [
@@ -33,8 +33,8 @@ RELEASES = [
 ]
 
 
-@pytest.mark.parametrize("call", sample_of_today(RELEASES, 5))
-@pytest.mark.parametrize("seed", seeds(quick=2, thorough=8))
+@pytest.mark.parametrize("call", keep_one_in(5, RELEASES))
+@pytest.mark.parametrize("seed", seeds(quick=1, thorough=7))
 def test_an_extreme_that_moves_farther_changes_nobody_elses_labels(
     con: duckdb.DuckDBPyConnection, call: str, seed: int
 ) -> None:
@@ -49,7 +49,7 @@ def test_an_extreme_that_moves_farther_changes_nobody_elses_labels(
 @pytest.mark.parametrize(
     "call", ["boxes('people', {cols}, {k}", "microaggregate('people', {cols}, {k}, label := 'interval'"]
 )
-@pytest.mark.parametrize("seed", seeds(quick=2, thorough=8))
+@pytest.mark.parametrize("seed", seeds(quick=1, thorough=7))
 def test_how_far_beyond_an_end_a_value_lies_changes_nobody_elses_interval(
     con: duckdb.DuckDBPyConnection, call: str, seed: int
 ) -> None:
@@ -61,7 +61,7 @@ def test_how_far_beyond_an_end_a_value_lies_changes_nobody_elses_interval(
     assert changed_labels(con, query, table, farther, row) == []
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("person", [None, "person"])
 def test_an_extreme_that_moves_farther_changes_no_part_of_a_large_table(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, person: str | None
@@ -88,7 +88,7 @@ def test_an_extreme_that_moves_farther_changes_no_part_of_a_large_table(
     assert said[0] == said[1]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_the_order_of_rows_says_nothing(con: duckdb.DuckDBPyConnection) -> None:
     """Nothing is kept, so that rows come as they are scanned; the same labels are released as often."""
     table = random_table(3, 300)

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from duckanon._methods.intervals.conditions import parse
+from duckanon._methods.intervals.regions import parse_condition
 from tests.profiles import cheap, dear, seeds
 from tests.sqltest import data_file
 
@@ -40,7 +40,7 @@ def many(boxes: st.SearchStrategy) -> st.SearchStrategy[list[list]]:
     return st.lists(st.lists(boxes, min_size=1, max_size=5), min_size=5, max_size=12)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(many(WHOLE))
 def test_quantiles_are_the_extremes_of_all_tables(shared: duckdb.DuckDBPyConnection, cases: list[list]) -> None:
@@ -139,7 +139,7 @@ def check_counts(con: duckdb.DuckDBPyConnection, kind: str, rows: list[tuple], s
         assert certain <= estimate <= possible
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(st.lists(st.tuples(WHOLE, WHOLE, KIND), min_size=1, max_size=12), CONDITIONS)
 @example([((0, 2), (0, 0), None), ((1, 2), (0, 3), "a")], "NOT (x >= 1 AND s = 'a') OR s <> 'b' OR y > 0 AND y < 1")
@@ -159,7 +159,7 @@ def test_counts_of_doubles_are_those_of_all_points(shared, boxes: list, conditio
 @given(st.text(alphabet="xy()<>=!'\"0.5eE-, ANDORTINSULBEW;", max_size=30))
 def test_any_text_is_a_condition_or_refused(text: str) -> None:
     try:
-        parse(text)
+        parse_condition(text)
     except ValueError as refusal:
         if not str(refusal).startswith("condition must"):
             raise
@@ -228,7 +228,7 @@ VALUES = {
 ENDS = [value.map(str) | st.none() for value in VALUES.values() for _ in ("lo", "hi")]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(st.lists(st.tuples(*ENDS), min_size=1, max_size=4))
 def test_flat_boxes_come_back_as_they_were(shared: duckdb.DuckDBPyConnection, rows: list[tuple]) -> None:
@@ -249,7 +249,7 @@ def test_flat_boxes_come_back_as_they_were(shared: duckdb.DuckDBPyConnection, ro
     assert back.fetchall() == original.fetchall()
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_midpoints_have_the_mean_that_is_estimated(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(
         """CREATE TABLE boxed AS SELECT {'lo': i, 'hi': 2 * i + 1} AS x, {'lo': i * 0.1, 'hi': i * 0.3} AS y,
@@ -286,3 +286,10 @@ def test_truth_of_nhanes_lies_within(con: duckdb.DuckDBPyConnection) -> None:
         [(certain, estimate, possible, records, *_)] = answers(con, f"interval_counts('boxed', '{condition}')")
         assert certain <= count <= possible
         assert abs(estimate - count) < 0.1 * records
+
+
+@pytest.mark.parametrize(("text", "got"), [(None, "NULL"), ("", "''"), (" ", "' '"), (5, "5")])
+def test_a_condition_that_is_no_text_is_named_as_in_sql(text: object, got: str) -> None:
+    with pytest.raises(ValueError, match=f"got {got}") as error:
+        parse_condition(text)  # type: ignore[arg-type]
+    assert str(error.value).endswith(f"; got {got}.")

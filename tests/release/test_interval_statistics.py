@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon._methods.intervals.statistics import INTERVAL_STATISTICS, IntervalStatistic, interval_statistics
+from duckanon._methods.intervals.correlation import _fix_record
+from duckanon._methods.intervals.scaled import scale_boxes
+from duckanon._methods.intervals.statistics import MAIN_STATISTICS, IntervalStatistic, enclose_statistics
 from tests.profiles import dear, seeds
 
 CORNERS = [[0, 0], [1, 1.5], [2.5, 1], [4, 3]], [[1, 1.5], [2.5, 3], [4, 3], [6, 5]], [3] * 4
@@ -55,22 +57,22 @@ def random_boxes(rng, boxes=None, columns=None, most=4):
 
 
 def test_golden_variance():
-    row = one(interval_statistics([0, 1, 3], [1, 2, 5], [2, 2, 1]), "variance")
+    row = one(enclose_statistics([0, 1, 3], [1, 2, 5], [2, 2, 1]), "variance")
     assert (row.lower, row.upper) == pytest.approx((0.533333, 3.44), abs=1e-6)
     assert (row.estimate, row.linear_halfwidth) == pytest.approx((1.64, 1.44), abs=1e-6)
-    row = one(interval_statistics([0, 1, 0], [4, 3, 1], [1, 1, 1]), "variance")
+    row = one(enclose_statistics([0, 1, 0], [4, 3, 1], [1, 1, 1]), "variance")
     assert (row.lower, row.upper) == pytest.approx((0, 2.888889), abs=1e-6)
 
 
 def test_golden_covariance():
-    row = one(interval_statistics(*CORNERS, relative_accuracy=1e-7), "covariance")
+    row = one(enclose_statistics(*CORNERS, relative_accuracy=1e-7), "covariance")
     assert (row.lower, row.upper) == pytest.approx((-0.1875, 4.34375), abs=2e-6)
     assert (row.estimate, row.linear_halfwidth) == pytest.approx((1.796875, 1.984375), abs=1e-6)
     assert row.records == 12
 
 
 def test_unbiased():
-    plain, unbiased = interval_statistics(*CORNERS), interval_statistics(*CORNERS, unbiased=True)
+    plain, unbiased = enclose_statistics(*CORNERS), enclose_statistics(*CORNERS, unbiased=True)
     for a, b in zip(plain, unbiased, strict=True):
         factor = {"variance": 12 / 11, "covariance": 12 / 11, "standard_deviation": np.sqrt(12 / 11)}.get(
             a.statistic, 1
@@ -80,7 +82,7 @@ def test_unbiased():
         )
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", seeds(8, 50))
 def test_variance_against_all_corners(seed):
     rng = np.random.default_rng(seed)
@@ -91,7 +93,7 @@ def test_variance_against_all_corners(seed):
         np.concatenate([[lo[i, 0]] * (m[i] - s) + [hi[i, 0]] * s for i, s in enumerate(ss)]) for ss in product(*splits)
     ]
     most = max(np.var(t) for t in tables)
-    row = one(interval_statistics(lo, hi, m), "variance")
+    row = one(enclose_statistics(lo, hi, m), "variance")
     rounding = (np.finfo(float).eps * abs(np.stack([lo, hi])).max()) ** 2  # numpy's variance of equal numbers is not 0
     assert row.upper >= most * (1 - 1e-14) - rounding
     assert row.upper - row.upper_looseness <= most * (1 + 1e-14) + rounding
@@ -102,7 +104,7 @@ def test_variance_against_all_corners(seed):
     assert row.lower >= least - 1e-5 * (np.ptp(mus) ** 2) - rounding
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", seeds(10, 50))
 def test_covariance_against_all_corners(seed):
     rng = np.random.default_rng(seed)
@@ -112,7 +114,7 @@ def test_covariance_against_all_corners(seed):
         corners = list(product(*zip(lo[i], hi[i], strict=True)))
         per_box.append([list(c) for c in combinations_with_replacement(corners, int(m[i]))])
     found = [np.cov(np.concatenate(t).T, bias=True)[0, 1] if m.sum() > 1 else 0.0 for t in product(*per_box)]
-    row = one(interval_statistics(lo, hi, m), "covariance")
+    row = one(enclose_statistics(lo, hi, m), "covariance")
     size = 1e-13 * (np.ptp(lo, axis=0) + np.ptp(hi, axis=0) + (hi - lo).max(axis=0)).prod()
     assert row.upper >= max(found) - size
     assert row.lower <= min(found) + size
@@ -120,15 +122,15 @@ def test_covariance_against_all_corners(seed):
     assert row.lower + row.lower_looseness >= min(found) - size
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", seeds(10, 25))
 def test_encloses_random_tables(seed, weighted):
     rng = np.random.default_rng(seed)
     lo, hi, m = random_boxes(rng)
     weights = rng.choice([0, 0.5, 1, 3], len(m)) + (np.arange(len(m)) == 0) if weighted else None
-    rows = interval_statistics(lo, hi, m, weights)
-    assert [r.statistic for r in rows] == sorted((r.statistic for r in rows), key=INTERVAL_STATISTICS.index)
+    rows = enclose_statistics(lo, hi, m, weights)
+    assert [r.statistic for r in rows] == sorted((r.statistic for r in rows), key=MAIN_STATISTICS.index)
     low, high, w = np.repeat(lo, m, 0), np.repeat(hi, m, 0), np.repeat(weights if weighted else np.ones(len(m)), m)
     for draw in range(25):
         share = rng.random(low.shape) if draw % 3 else rng.integers(0, 2, low.shape)
@@ -145,7 +147,7 @@ def best_corners(x, lo, hi, w, sign):
     return corners[np.argmax(sign * gap[:, :, 0] * gap[:, :, 1], axis=0), np.arange(len(lo))]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", seeds(4, 25))
 @pytest.mark.parametrize("boxes", [30, 300])
 def test_reached_from_inside(seed, boxes):
@@ -154,7 +156,7 @@ def test_reached_from_inside(seed, boxes):
     center = rng.normal(size=(boxes, 2)) @ np.array([[1, rng.normal()], [0, 1]])
     half = rng.exponential(size=(boxes, 2)) * 0.1
     lo, hi, m = center - half, center + half, rng.integers(5, 15, boxes)
-    rows = interval_statistics(lo, hi, m)
+    rows = enclose_statistics(lo, hi, m)
     w = m / m.sum()
     for statistic in ("covariance", "correlation", "variance", "standard_deviation"):
         row = one(rows, statistic)
@@ -184,7 +186,7 @@ def test_reached_from_inside(seed, boxes):
             assert best >= sign * end - loose - 4e-3 * max(abs(end), 0.1), (statistic, sign, best, end, loose)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(st.data())
 def test_any_boxes(data):
@@ -194,7 +196,7 @@ def test_any_boxes(data):
     ends = np.array(data.draw(st.lists(number, min_size=2 * boxes * columns, max_size=2 * boxes * columns)))
     ends = np.sort(ends.reshape(2, boxes, columns), axis=0)
     m = data.draw(st.lists(st.integers(1, 1000), min_size=boxes, max_size=boxes))
-    rows = interval_statistics(ends[0], ends[1], m)
+    rows = enclose_statistics(ends[0], ends[1], m)
     for r in rows:
         assert r.lower <= r.upper
         assert np.isnan(r.estimate) or r.lower <= r.estimate <= r.upper
@@ -206,19 +208,19 @@ def test_any_boxes(data):
 
 
 def test_degenerate():
-    rows = interval_statistics([[2, 3], [2, 3]], [[2, 4], [2, 5]], [1, 2])
+    rows = enclose_statistics([[2, 3], [2, 3]], [[2, 4], [2, 5]], [1, 2])
     assert [(r.lower, r.upper) for r in rows if r.columns == (0,)] == [(2, 2), (0, 0), (0, 0)]
     assert (one(rows, "covariance").lower, one(rows, "covariance").upper) == (0, 0)
     correlation = one(rows, "correlation")
     assert np.isnan(correlation.estimate)
     assert (correlation.lower, correlation.upper) == (-1, 1)
-    row = one(interval_statistics([[0.0]] * 3, [[1.0]] * 3, [4, 4, 4]), "variance")
+    row = one(enclose_statistics([[0.0]] * 3, [[1.0]] * 3, [4, 4, 4]), "variance")
     assert (row.lower, row.upper) == pytest.approx((0, 0.25))
 
 
 def test_exact_tables_give_points():
     x = np.random.default_rng(3).normal(size=(50, 3)) + 100
-    for r in interval_statistics(x, x, np.ones(50)):
+    for r in enclose_statistics(x, x, np.ones(50)):
         assert r.lower <= r.estimate <= r.upper
         assert r.upper - r.lower <= 1e-10 * max(1.0, abs(r.estimate))
 
@@ -226,8 +228,8 @@ def test_exact_tables_give_points():
 def test_translation_and_scale():
     rng = np.random.default_rng(0)
     c, d = rng.normal(size=(200, 2)), rng.random((200, 2)) * 0.1
-    plain = interval_statistics(c - d, c + d, np.full(200, 5))
-    moved = interval_statistics((c - d) * 1000 + 1e6, (c + d) * 1000 + 1e6, np.full(200, 5))
+    plain = enclose_statistics(c - d, c + d, np.full(200, 5))
+    moved = enclose_statistics((c - d) * 1000 + 1e6, (c + d) * 1000 + 1e6, np.full(200, 5))
     for a, b in zip(plain, moved, strict=True):
         factor = {"mean": 1e3, "variance": 1e6, "standard_deviation": 1e3, "covariance": 1e6, "correlation": 1}[
             a.statistic
@@ -259,7 +261,7 @@ def test_translation_and_scale():
 )
 def test_errors(arguments, options, message):
     with pytest.raises(ValueError, match=message):
-        interval_statistics(*arguments, **options)
+        enclose_statistics(*arguments, **options)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -271,7 +273,7 @@ def test_a_column_that_may_be_constant_has_the_correlations_of_all_other_tables(
     high[random.choice(size, moving, replace=False), 0] += random.integers(1, 4)
     low[:, 1] = high[:, 1] = random.permutation(size)
     times = random.integers(1, 3, size) if moving == 2 else np.ones(size, np.int64)
-    (found,) = interval_statistics(low, high, times, statistics=("correlation",))
+    (found,) = enclose_statistics(low, high, times, statistics=("correlation",))
     lows, highs = np.repeat(low, times, axis=0), np.repeat(high, times, axis=0)
     share = random.random((500, *lows.shape))
     tables = lows + np.where(random.random(share.shape) < 0.6, np.round(share), share) * (highs - lows)
@@ -280,3 +282,17 @@ def test_a_column_that_may_be_constant_has_the_correlations_of_all_other_tables(
     assert max(met) <= found.upper + 1e-9
     if moving == 1:
         assert found.upper - found.lower < 1e-3
+
+
+@pytest.mark.parametrize("box", [0, 1, 2])
+def test_one_record_of_a_box_is_set_apart_with_its_part_of_the_weight(box: int) -> None:
+    records, weights = np.array([1, 4, 3]), np.array([2.0, 8.0, 1.5])
+    middle = np.array([[0.0, 1.0], [2.0, -1.0], [5.0, 3.0]])
+    boxes = scale_boxes(middle - 0.5, middle + 0.5, records, weights)
+    apart = _fix_record(boxes, 0, box, 0.25)
+    assert apart.records[box] == 1
+    assert apart.records.sum() == boxes.records.sum()
+    assert apart.lo[0, box] == apart.hi[0, box] == 0.25
+    assert apart.share[box] == pytest.approx(boxes.share[box] / boxes.records[box])
+    assert apart.share.sum() == pytest.approx(1)
+    assert apart.amount.sum() == pytest.approx(boxes.amount.sum())

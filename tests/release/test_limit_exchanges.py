@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from duckanon._methods.synthesize.limit_exchanges import exchanged_within
+from duckanon._methods.synthesize.column_draw import exchange_within_limits
 
 
 def test_numbers_are_exchanged_until_they_are_within_their_limits() -> None:
@@ -13,7 +13,7 @@ def test_numbers_are_exchanged_until_they_are_within_their_limits() -> None:
     high = values + np.where(random.random(1000) < 0.1, -0.05, 0.5)
     low = np.full(1000, -np.inf)
     movable = random.random(1000) < 0.9
-    taken_from, is_beyond = exchanged_within(values, low, high, movable, random)
+    taken_from, is_beyond = exchange_within_limits(values, low, high, movable, random)
     assert sorted(taken_from.tolist()) == list(range(1000))
     np.testing.assert_array_equal(taken_from[~movable], np.flatnonzero(~movable))
     after = values[taken_from]

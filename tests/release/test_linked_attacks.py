@@ -10,7 +10,7 @@ import pytest
 from tests.bench.linked_attacks import Attacker, demo, generated, groceries
 
 
-@pytest.mark.study
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "make",
     [partial(demo, people=4_000, k=5), groceries, partial(generated, people=20_000, k=3)],

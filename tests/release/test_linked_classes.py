@@ -17,9 +17,8 @@ import pytest
 
 from duckanon._core.common.parameters import Kept
 from duckanon._methods.linked import ladders
-from duckanon._methods.linked.column_levels import column_levels
 from duckanon._methods.linked.declared import SensitiveLimits
-from duckanon._methods.linked.ladders import found_steps
+from duckanon._methods.linked.ladders import find_column_levels, find_steps
 from duckanon._methods.linked.release import release_linked
 from tests.profiles import seeds
 
@@ -192,7 +191,7 @@ def test_the_ladder_is_that_of_the_definition(seed: int) -> None:
     count, rows, k = 2 + seed % 5, 120, 4
     tops = random_numbers.integers(2, 40, count).tolist()
     columns = [
-        column_levels(f"c{place}", pa.chunked_array([random_numbers.integers(0, top, rows)]), None)
+        find_column_levels(f"c{place}", pa.chunked_array([random_numbers.integers(0, top, rows)]), None)
         for place, top in enumerate(tops)
     ]
     classes = random_numbers.integers(0, 3, rows)
@@ -213,17 +212,19 @@ def test_the_ladder_is_that_of_the_definition(seed: int) -> None:
                 scores[place] = (hidden(tried) - hidden(current) + 1e-9) / (lost + 1e-3)
         current[max(scores, key=lambda place: scores[place])] += 1
         path.append(list(current))
-    found = found_steps(columns, classes, k)
+    found = find_steps(columns, classes, k)
     assert [list(step) for step in found] == [step for step in path if tuple(step) in set(found)]
     assert (found[0], found[-1]) == (tuple(path[0]), tuple(path[-1]))
 
 
 def test_a_ladder_of_many_columns_joins_each_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     """A try joins the labels of the other columns at once: with one after the other, sixty took fourteen seconds."""
-    columns = [column_levels(f"c{place}", pa.chunked_array([pa.array([1, 2, 3] * 10)]), None) for place in range(20)]
+    columns = [
+        find_column_levels(f"c{place}", pa.chunked_array([pa.array([1, 2, 3] * 10)]), None) for place in range(20)
+    ]
     calls: list[int] = []
-    ranked = ladders.ranked
-    monkeypatch.setattr(ladders, "ranked", lambda keys: (calls.append(1), ranked(keys))[1])
-    found_steps(columns, np.zeros(30, np.int64), 3)
+    ranked = ladders.rank_keys
+    monkeypatch.setattr(ladders, "rank_keys", lambda keys: (calls.append(1), ranked(keys))[1])
+    find_steps(columns, np.zeros(30, np.int64), 3)
     tries = sum(range(sum(len(column.levels) - 1 for column in columns) + 1))
     assert len(calls) < 4 * tries

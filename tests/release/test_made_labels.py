@@ -202,7 +202,7 @@ def test_one_person_changes_no_label_of_others(shared: duckdb.DuckDBPyConnection
         assert "{other}" not in shown
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize(("method", "is_shared"), [("recode", True), ("lists", True), ("generalize", False)])
 def test_measures_read_what_releases_write(
     shared: duckdb.DuckDBPyConnection, tmp_path: Path, method: str, is_shared: bool
@@ -257,7 +257,7 @@ def test_new_records_keep_values_and_name_the_rest(
     assert len(shown - held) == 1
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_tables_tell_a_value_from_the_margin(shared: duckdb.DuckDBPyConnection) -> None:
     load(shared, people(is_shared=True))
     made = f"anon.protect_table('t', ['label', 'topic'], k := {K}, max_suppressed_fraction := 1)"

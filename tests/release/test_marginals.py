@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 from scipy.stats import ks_2samp, spearmanr
 
 from duckanon import spectral
-from duckanon._core.encoding.fit import fit
+from duckanon._core.common.people import NOBODY
+from duckanon._core.encoding.fit import fit_columns
 from duckanon._methods.releasable import marginals
-from duckanon._methods.releasable.grids import Rounded, Steps, Unrounded, grid_of, off_taken
+from duckanon._methods.releasable.grids import Rounded, Steps, Unrounded, find_free_places, grid_of
+from duckanon._methods.releasable.marginals import measure_groups
 from tests.profiles import cheap
 
 Connection = duckdb.DuckDBPyConnection
@@ -93,7 +95,7 @@ def holders(values: list[Any], people: list[int | None] | None) -> dict[Any, set
     return found
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @given(tables(), st.integers(0, 99))
 def test_no_value_of_fewer_than_k_people_is_released(case: tuple, seed: int) -> None:
     table, people, k = case
@@ -121,7 +123,7 @@ def values_of(numbers: np.ndarray) -> pa.ChunkedArray:
 
 
 def distribution(numbers: np.ndarray, people: np.ndarray | None, k: int) -> marginals.Numbers:
-    column = fit(pa.table({"x": numbers}), lenient=True)[0].columns[0]
+    column = fit_columns(pa.table({"x": numbers}), lenient=True)[0].columns[0]
     grid = grid_of(column)
     return marginals.of_numbers(grid, grid.places(pa.array(numbers)), people, k)
 
@@ -161,7 +163,7 @@ def test_pieces_are_those_of_k_people(numbers: list[int], most: int, k: int, are
 @given(st.sets(st.integers(0, 20)), st.lists(st.integers(0, 20), min_size=1, max_size=9), st.sampled_from([1, 3]))
 def test_the_nearest_free_place(taken: set[int], places: list[int], step: int) -> None:
     free = set(range(21)) - taken
-    found = off_taken(
+    found = find_free_places(
         np.array(places) * step, np.array(sorted(taken), dtype=np.int64) * step, step, lowest=0, highest=20 * step
     )
     if not free:
@@ -202,14 +204,16 @@ def test_the_last_count_sees_every_value_of_a_few(before: list, after: list, k: 
 def test_the_distance_of_two_lists(pairs: list[tuple[int, int]]) -> None:
     before, after = (np.sort(column) for column in np.array(pairs).T)
     expected = max(abs((before <= place).mean() - (after <= place).mean()) for place in range(16))
-    assert marginals.distance(before, after, np.ones(len(pairs), np.int64)) == pytest.approx(expected, abs=1e-12)
+    assert marginals.measure_distance(before, after, np.ones(len(pairs), np.int64)) == pytest.approx(
+        expected, abs=1e-12
+    )
 
 
 @cheap
 @given(st.lists(st.floats(-1e6, 1e6, width=32), min_size=2, max_size=20), st.sampled_from(["f8", "f4"]))
 def test_places_are_in_the_order_of_the_numbers(numbers: list[float], dtype: str) -> None:
     values = np.array(numbers, dtype)
-    column = fit(pa.table({"x": values}), lenient=True, log=[])[0].columns[0]
+    column = fit_columns(pa.table({"x": values}), lenient=True, log=[])[0].columns[0]
     for grid in (grid_of(column), Unrounded(column)):
         places = grid.places(pa.array(values))
         np.testing.assert_array_equal(grid.array(places, None).to_numpy(), values)
@@ -219,8 +223,14 @@ def test_places_are_in_the_order_of_the_numbers(numbers: list[float], dtype: str
 
 
 def test_which_grid() -> None:
-    columns = {"i": [1, 5], "r": [0.5, 1.25], "u": [1 / 3, 2.0], "h": [1e30, 3e30], "d": [DAY, datetime.date.today()]}
-    grids = [grid_of(column) for column in fit(pa.table(columns), lenient=True)[0].columns]
+    columns = {
+        "i": [1, 5],
+        "r": [0.5, 1.25],
+        "u": [1 / 3, 2.0],
+        "h": [1e30, 3e30],
+        "d": [DAY, DAY.replace(year=2026)],
+    }
+    grids = [grid_of(column) for column in fit_columns(pa.table(columns), lenient=True)[0].columns]
     assert [type(grid) for grid in grids] == [Steps, Rounded, Unrounded, Unrounded, Steps]
     assert grids[0].step == 4
 
@@ -291,7 +301,7 @@ def test_a_value_of_one_visitor_is_not_released(con: Connection) -> None:
     assert reasons > 0 < weights
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_adult_keeps_its_distributions(adult: Connection) -> None:
     columns = ["age", "fnlwgt", "capital_gain", "capital_loss", "hours_per_week"]
     drawn = adult.execute(f"FROM anon.copula_synthesize('adult', {columns}, seed := 1)").fetchnumpy()
@@ -320,3 +330,25 @@ def test_half_of_a_group_is_drawn_below_its_median() -> None:
     assert pieces.middle[1] == 100 / 7
     assert pieces.below[1] == 0.45
     assert pieces.low[1] < pieces.middle[1] < pieces.high[1]
+
+
+def test_the_row_before_is_the_last_one_of_the_same_person() -> None:
+    whose = np.random.default_rng(1).integers(-1, 12, 200)
+    assert NOBODY == -1
+    last: dict[int, int] = {}
+    expected = []
+    for row, person in enumerate(whose.tolist()):
+        expected.append(len(whose) if person == NOBODY else last.get(person, -1))
+        last[person] = row
+    assert marginals._find_rows_before(whose).tolist() == expected
+
+
+def test_a_group_reaches_beyond_its_quartiles_as_far_as_these_lie_from_its_middle() -> None:
+    """Ten people from 10 to 19, between two who are far away, and five at each end of the column."""
+    numbers = np.array([0.0, *range(10, 20), 100.0])
+    people = rows = np.ones(12, np.int64)
+    is_grouped = (numbers >= 10) & (numbers < 20)
+    ((low, middle, high, below),) = measure_groups(numbers, rows, people, is_grouped, np.array([1])).T
+    assert (low, middle, high, below) == (10.5, 14.5, 18.5, 0.5)
+    inner = measure_groups(numbers[1:11], rows[1:11], people[1:11], np.ones(10, bool), np.array([0]))
+    assert inner.T.tolist() == [[12.5, 14.5, 16.5, 0.5]]  # nothing lies beyond: the ends are the quartiles

@@ -12,15 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from duckanon._core.common.people import NOBODY, people_in
+from duckanon._core.common.people import NOBODY, count_people
 from duckanon._methods.microaggregate import fast as fast_module
-from duckanon._methods.microaggregate.fast import fast
-from duckanon._methods.microaggregate.groups import group_means, member_table, squared_errors
-from duckanon._methods.microaggregate.labels import group_values
-from duckanon._methods.microaggregate.mdav import mdav, mdav_of_parts
-from duckanon._methods.microaggregate.microaggregated_table import grouped
-from duckanon._methods.microaggregate.pools import regrouped
-from duckanon._methods.microaggregate.refine import _Added, _Members, refined
+from duckanon._methods.microaggregate.fast import (
+    _GroupMembers,
+    _StepChanges,
+    average_groups,
+    fast,
+    list_members,
+    measure_errors,
+    refine_groups,
+    regroup,
+)
+from duckanon._methods.microaggregate.mdav import group_parts, mdav
+from duckanon._methods.microaggregate.microaggregated_table import compute_group_values, group_records
 from tests.profiles import cheap, dear
 from tests.release.coded import check_held
 from tests.sqltest import data_file
@@ -77,7 +82,7 @@ def test_parts_at_once_are_parts_one_by_one(seed: int, k: int, more: list[int]) 
     for number in np.unique(part):
         rows = np.flatnonzero(part == number)
         expected |= {frozenset(rows[list(group)].tolist()) for group in mdav_word_for_word(points[rows], k)}
-    assert as_sets(mdav_of_parts(points, part, k)) == expected
+    assert as_sets(group_parts(points, part, k)) == expected
 
 
 def census() -> np.ndarray:
@@ -90,10 +95,10 @@ def census() -> np.ndarray:
 def test_the_loss_of_census(k: int, published: float, bar: float) -> None:
     points = census()
     total = ((points - points.mean(axis=0)) ** 2).sum()
-    assert 100 * squared_errors(points, mdav(points, k)).sum() / total == pytest.approx(published, abs=5e-5)
-    group = grouped(list(points.T), k, "fast", None)
+    assert 100 * measure_errors(points, mdav(points, k)).sum() / total == pytest.approx(published, abs=5e-5)
+    group = group_records(list(points.T), k, "fast", None)
     assert np.bincount(group).min() >= k
-    assert 100 * squared_errors(points, group).sum() / total <= bar
+    assert 100 * measure_errors(points, group).sum() / total <= bar
 
 
 def test_mdav_is_that_of_sdcmicro() -> None:
@@ -102,8 +107,8 @@ def test_mdav_is_that_of_sdcmicro() -> None:
         np.array([[float(row[name]) for name in names] for row in csv.DictReader(data_file(f"risk/{file}").open())])
         for file in ("testdata.csv", "testdata_mdav3.csv")
     )
-    group = grouped(list(original.T), 3, "mdav", None)
-    np.testing.assert_allclose(group_means(original, group, int(group.max()) + 1)[group], released, rtol=1e-9)
+    group = group_records(list(original.T), 3, "mdav", None)
+    np.testing.assert_allclose(average_groups(original, group, int(group.max()) + 1)[group], released, rtol=1e-9)
 
 
 tables = st.integers(4, 70).flatmap(
@@ -114,7 +119,7 @@ tables = st.integers(4, 70).flatmap(
 )
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(tables, st.integers(2, 5), st.sampled_from(["mdav", "fast"]))
 def test_every_group_has_k_people(table: tuple[np.ndarray, np.ndarray], k: int, method: str) -> None:
@@ -123,12 +128,12 @@ def test_every_group_has_k_people(table: tuple[np.ndarray, np.ndarray], k: int, 
         enough = len(values) if whose is None else len(set(whose.tolist()) - {NOBODY})
         if enough < k:
             with pytest.raises(ValueError, match="k must be at most"):
-                grouped(list(values.T), k, method, whose)
+                group_records(list(values.T), k, method, whose)
             continue
-        group = grouped(list(values.T), k, method, whose)
+        group = group_records(list(values.T), k, method, whose)
         count = int(group.max()) + 1
         assert np.bincount(group, minlength=count).min() > 0
-        assert people_in(group, whose, count).min() >= k
+        assert count_people(group, whose, count).min() >= k
 
 
 @dear
@@ -141,25 +146,28 @@ def test_steps_lose_nothing(table: tuple[np.ndarray, np.ndarray], k: int) -> Non
             continue
         group = mdav(values, k, whose)
         for better in (
-            refined(values, group, k, 5, whose),
-            regrouped(values, group, k, 2, np.random.default_rng(0), whose),
-            regrouped(values, group, k, 3, np.random.default_rng(0), whose),
+            refine_groups(values, group, k, 5, whose),
+            regroup(values, group, k, 2, np.random.default_rng(0), whose),
+            regroup(values, group, k, 3, np.random.default_rng(0), whose),
         ):
-            assert people_in(better, whose, int(better.max()) + 1).min() >= k
-            assert squared_errors(values, better).sum() <= squared_errors(values, group).sum() * (1 + 1e-9)
+            assert count_people(better, whose, int(better.max()) + 1).min() >= k
+            assert measure_errors(values, better).sum() <= measure_errors(values, group).sum() * (1 + 1e-9)
 
 
 def test_refining_finds_the_swap() -> None:
     points = np.array([[0.0], [0.1], [9.0], [0.2], [9.1], [9.2]])
-    assert as_sets(refined(points, np.array([0, 0, 0, 1, 1, 1]), 3, 9)) == {frozenset({0, 1, 3}), frozenset({2, 4, 5})}
+    assert as_sets(refine_groups(points, np.array([0, 0, 0, 1, 1, 1]), 3, 9)) == {
+        frozenset({0, 1, 3}),
+        frozenset({2, 4, 5}),
+    }
 
 
 def test_a_record_moves_where_both_groups_stay_large_enough() -> None:
     points = np.array([[0.0], [0.1], [9.0], [9.1], [9.2]])
-    assert as_sets(refined(points, np.array([0, 0, 0, 1, 1]), 2, 9)) == {frozenset({0, 1}), frozenset({2, 3, 4})}
+    assert as_sets(refine_groups(points, np.array([0, 0, 0, 1, 1]), 2, 9)) == {frozenset({0, 1}), frozenset({2, 3, 4})}
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("with_people", [False, True])
 def test_large_tables_are_grouped_in_parts(monkeypatch: pytest.MonkeyPatch, with_people: bool) -> None:
     monkeypatch.setattr(fast_module, "_SMALL", 100)
@@ -168,10 +176,10 @@ def test_large_tables_are_grouped_in_parts(monkeypatch: pytest.MonkeyPatch, with
     random = np.random.default_rng(5)
     points, people = random.normal(size=(1_500, 3)), random.integers(NOBODY, 900, 1_500)
     group = fast(points, 3, people if with_people else None)
-    sizes = people_in(group, people if with_people else None, int(group.max()) + 1)
+    sizes = count_people(group, people if with_people else None, int(group.max()) + 1)
     assert sizes.min() >= 3
     assert sizes.mean() < 6
-    assert squared_errors(points, group).sum() < 0.05 * points.var(axis=0).sum() * len(points)
+    assert measure_errors(points, group).sum() < 0.05 * points.var(axis=0).sum() * len(points)
 
 
 @pytest.mark.thorough
@@ -179,13 +187,13 @@ def test_the_cost_of_fast_grows_with_the_rows() -> None:
     points = np.random.default_rng(0).normal(size=(30_000, 8))
     group, by_mdav = fast(points, 10), mdav(points, 10)
     assert np.bincount(group).min() >= 10
-    assert squared_errors(points, group).sum() < squared_errors(points, by_mdav).sum()
+    assert measure_errors(points, group).sum() < measure_errors(points, by_mdav).sum()
 
 
 @given(st.lists(st.floats(-100, 100, width=16), min_size=3, max_size=12), st.integers(2, 5))
 def test_a_median_is_of_three_people_at_least(values: list[float], k: int) -> None:
     numbers = np.array(values)
-    (middle,) = group_values(numbers, np.zeros(len(values), np.int64), None, k, "median")
+    (middle,) = compute_group_values(numbers, np.zeros(len(values), np.int64), None, k, "median")
     ordered, size = np.sort(numbers), len(values)
     counted = max(3, -(-k // 2))
     left_out = max(0, (size - counted) // 2)
@@ -197,14 +205,14 @@ def test_a_median_is_of_three_people_at_least(values: list[float], k: int) -> No
 def test_somebody_with_many_records_counts_once() -> None:
     """A mean of rows would be 99.0: that of the one person with a hundred of them."""
     numbers, people = np.array([0.0, 50.0, *[100.0] * 98]), np.array([0, 1, *[2] * 98])
-    assert group_values(numbers, np.zeros(100, np.int64), people, 3, "mean").tolist() == [50.0]
+    assert compute_group_values(numbers, np.zeros(100, np.int64), people, 3, "mean").tolist() == [50.0]
 
 
 def test_equal_values_are_their_mean() -> None:
-    assert group_values(np.full(3, 0.1), np.zeros(3, np.int64), None, 3, "mean").tolist() == [0.1]
+    assert compute_group_values(np.full(3, 0.1), np.zeros(3, np.int64), None, 3, "mean").tolist() == [0.1]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_groups_do_not_depend_on_the_order_of_rows(con: Connection) -> None:
     random = np.random.default_rng(2)
     source = pa.table({"x": random.normal(size=300), "y": random.integers(0, 50, 300), "g": random.integers(0, 2, 300)})
@@ -256,16 +264,16 @@ def test_what_steps_add_is_what_the_squares_grow_by(seed: int, first: int, secon
     random = np.random.default_rng(seed)
     points = random.normal(size=(first + second, 3)).round(1)
     group = np.repeat([0, 1], [first, second])
-    table, sizes = member_table(group, 2), np.array([[first, second]])
-    means = group_means(points, group, 2)
-    members = _Members.of(points, table, means)
-    steps = _Added(members, np.array([[0, 1]]), means[np.newaxis], sizes, np.ones((1, 2), np.bool_))
+    table, sizes = list_members(group, 2), np.array([[first, second]])
+    means = average_groups(points, group, 2)
+    members = _GroupMembers.of(points, table, means)
+    steps = _StepChanges(members, np.array([[0, 1]]), means[np.newaxis], sizes, np.ones((1, 2), np.bool_))
     swaps, *moves = (ways[0] for ways in steps.of(np.array([0])))
 
     def grown(records: list[int]) -> float:
         changed = group.copy()
         changed[records] = 1 - changed[records]
-        return float(squared_errors(points, changed).sum() - squared_errors(points, group).sum())
+        return float(measure_errors(points, changed).sum() - measure_errors(points, group).sum())
 
     for left, x in enumerate(table[0]):
         for right, y in enumerate(table[1]):

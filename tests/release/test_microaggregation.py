@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from duckanon import spectral
-from duckanon._methods.baselines.additive_noise import with_noise
+from duckanon._methods.baselines.additive_noise import add_noise
 from duckanon._methods.swap.components import principal_coordinates, spectrum
-from duckanon._methods.swap.halving import halved, masked, rhs, rows_in_small_groups, spectral_rhs
+from duckanon._methods.swap.halving import count_rows_in_small_groups, halve_rows, mask_rows, rhs, spectral_rhs
 
 PEOPLE = pa.table({"age": range(9), "weight": [i * i for i in range(9)]})
 
@@ -68,14 +68,14 @@ def test_groups_have_k_to_2k_rows(matrix: np.ndarray, k: int) -> None:
 @given(tied, st.integers(2, 5))
 def test_same_groups_as_one_at_a_time(matrix: np.ndarray, k: int) -> None:
     if len(matrix) >= k:
-        assert partition(halved(matrix, k)) == recursive(matrix, list(range(len(matrix))), k)
+        assert partition(halve_rows(matrix, k)) == recursive(matrix, list(range(len(matrix))), k)
         assert partition(rhs(matrix, k)) == recursive_rhs(matrix, list(range(len(matrix))), k)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_same_groups_in_a_larger_table() -> None:
     points = np.random.default_rng(1).normal(size=(3001, 6)) * [3, 2, 2, 1, 1, 0.5]
-    assert partition(halved(points, 4)) == recursive(points, list(range(3001)), 4)
+    assert partition(halve_rows(points, 4)) == recursive(points, list(range(3001)), 4)
     assert partition(rhs(points[:, :2], 4)) == recursive_rhs(points[:, :2], list(range(3001)), 4)
 
 
@@ -91,8 +91,8 @@ def test_more_than_63_columns() -> None:
     matrix = np.zeros((120, 150))
     matrix[:, 0] = np.repeat(np.random.default_rng(3).permutation(40), 3)
     assert partition(rhs(matrix, 2)) == recursive_rhs(matrix, list(range(120)), 2)
-    assert rows_in_small_groups(rhs(matrix, 2), 3) == 0
-    assert rows_in_small_groups(rhs(matrix, 2), 4) == 120
+    assert count_rows_in_small_groups(rhs(matrix, 2), 3) == 0
+    assert count_rows_in_small_groups(rhs(matrix, 2), 4) == 120
 
 
 def test_principal_coordinates_are_u_d() -> None:
@@ -106,12 +106,12 @@ def test_principal_coordinates_are_u_d() -> None:
     assert principal_coordinates(np.ones((10, 3))).shape == (10, 1)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @given(tied)
 def test_representatives(matrix: np.ndarray) -> None:
     random = np.random.default_rng(0)
     labels = spectral_rhs(matrix, 2)
-    mean, member = masked(matrix, labels, random), masked(matrix, labels, random, "member")
+    mean, member = mask_rows(matrix, labels, random), mask_rows(matrix, labels, random, "member")
     np.testing.assert_allclose(mean.mean(axis=0), matrix.mean(axis=0), atol=1e-12)
     for group in range(labels.max() + 1):
         rows = matrix[labels == group]
@@ -125,7 +125,7 @@ def test_representatives(matrix: np.ndarray) -> None:
 
 def test_equally_near_members_are_chosen_at_random() -> None:
     matrix, labels = np.repeat([[0.0], [1.0]], 200, axis=0), np.tile(np.arange(200), 2)
-    ones = masked(matrix, labels, np.random.default_rng(5), "member")[:200].sum()
+    ones = mask_rows(matrix, labels, np.random.default_rng(5), "member")[:200].sum()
     assert 60 < ones < 140
 
 
@@ -150,7 +150,7 @@ def dependent(rows: int) -> np.ndarray:
     return np.column_stack((matrix, np.where(np.arange(3) == group[:, np.newaxis], 1.0, -1.0), np.full(rows, 2.0)))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("correlated", [True, False])
 @pytest.mark.parametrize("fraction", [0.1, 1.5])
 def test_noise_keeps_moments_in_expectation(correlated: bool, fraction: float) -> None:
@@ -160,7 +160,7 @@ def test_noise_keeps_moments_in_expectation(correlated: bool, fraction: float) -
         variances = np.diag(np.diag(expected))
         expected = (expected + fraction * variances) / (1 + fraction)
     random = np.random.default_rng(7)
-    releases = [with_noise(matrix, random, fraction, correlated) for _ in range(200)]
+    releases = [add_noise(matrix, random, fraction, correlated) for _ in range(200)]
     for found, wanted in (
         (np.stack([release.mean(axis=0) for release in releases]), matrix.mean(axis=0)),
         (np.stack([np.cov(release, rowvar=False) for release in releases]), expected),
@@ -175,7 +175,7 @@ def test_noise_has_the_covariance_asked_for() -> None:
     matrix = dependent(50_000)
     covariance = np.cov(matrix, rowvar=False)
     for correlated in (True, False):
-        released = with_noise(matrix, np.random.default_rng(8), 0.3, correlated)
+        released = add_noise(matrix, np.random.default_rng(8), 0.3, correlated)
         noise = released * np.sqrt(1.3) - matrix - (np.sqrt(1.3) - 1) * matrix.mean(axis=0)
         wanted = 0.3 * (covariance if correlated else np.diag(np.diag(covariance)))
         scale = np.sqrt(np.outer(np.diag(wanted), np.diag(wanted)))
@@ -187,7 +187,7 @@ def test_noise_has_the_covariance_asked_for() -> None:
 
 def test_noise_is_repeatable() -> None:
     matrix = dependent(60)
-    first, again, other = (with_noise(matrix, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    first, again, other = (add_noise(matrix, np.random.default_rng(seed)) for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert not np.allclose(first, other)
 

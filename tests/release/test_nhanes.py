@@ -50,7 +50,7 @@ def risk(experiment: nhanes.Experiment, samples: list[nhanes.Sample]) -> dict[st
     return {name: experiment.risk(name) for name in {**nhanes.TABLE_4_1, **nhanes.FIGURE_5_2}}
 
 
-@pytest.mark.study
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", EXPECTED)
 def test_table_4_1(samples, name):
     found = nhanes.average(samples, "statistics", name)

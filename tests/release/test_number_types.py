@@ -15,8 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon import large, spectral
+from duckanon._core.encoding.column_codecs import FEWEST_ROWS
 from duckanon._core.encoding.number_types import NumberTypes
-from duckanon._core.encoding.table_encoding import FEWEST_ROWS
 from tests.profiles import cheap
 
 ROWS = 400

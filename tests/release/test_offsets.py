@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from duckanon._core.encoding.column_split import Reading, split_columns
-from duckanon._core.encoding.offsets import found_offsets
+from duckanon._core.encoding.column_split import SplitOptions, split_columns
+from duckanon._core.encoding.formulas import find_offsets
 from duckanon._measure.utility.contradictions import contradictions
-from duckanon._methods.synthesize.implications import found_implications
+from duckanon._methods.synthesize.implications import find_implications
 from tests.release.test_synthesize import released
 
 DAY = np.datetime64("2015-01-01")
@@ -96,8 +96,8 @@ def test_a_constant_of_fewer_than_k_people_is_none(people: int) -> None:
     age = random.integers(30, 60, 1000)
     service = age - 20 - random.integers(0, 9, 1000)
     service[:people] = age[:people] - 15
-    parts = split_columns(pa.table({"age": age, "service": service}), None, Reading(10, {}, [], "category"))
-    offsets = {(one.first, one.second): one.offset for one in found_implications(parts, [], None, 10, 0).ordered}
+    parts = split_columns(pa.table({"age": age, "service": service}), None, SplitOptions(10, {}, [], "category"))
+    offsets = {(one.first, one.second): one.offset for one in find_implications(parts, [], None, 10, 0).ordered}
     assert offsets[1, 0] == (15 if people == 10 else 0)
 
 
@@ -107,8 +107,8 @@ def test_two_people_hide_no_constant(exceptions: int) -> None:
     first = random.integers(0, 500, 400)
     second = first + 7
     second[:exceptions] += 1
-    parts = split_columns(pa.table({"first": first, "second": second}), None, Reading(10, {}, [], "category"))
-    found = found_offsets(parts, None, 10, 2)
+    parts = split_columns(pa.table({"first": first, "second": second}), None, SplitOptions(10, {}, [], "category"))
+    found = find_offsets(parts, None, 10, 2)
     assert [(one.column, one.sources, one.constant) for one in found] == ([(1, (0,), 7.0)] if exceptions == 2 else [])
 
 
@@ -116,9 +116,9 @@ def test_of_people_with_several_rows_people_are_counted() -> None:
     """Ten rows of one person share no constant; ten people do."""
     random = np.random.default_rng(4)
     first = random.integers(0, 500, 400)
-    parts = split_columns(pa.table({"first": first, "second": first + 7}), None, Reading(10, {}, [], "category"))
-    assert not found_offsets(parts, np.zeros(400, np.int64), 10, 0)
-    assert found_offsets(parts, np.arange(400) // 4, 10, 0)
+    parts = split_columns(pa.table({"first": first, "second": first + 7}), None, SplitOptions(10, {}, [], "category"))
+    assert not find_offsets(parts, np.zeros(400, np.int64), 10, 0)
+    assert find_offsets(parts, np.arange(400) // 4, 10, 0)
 
 
 def test_choices_between_few_numbers_keep_limits_that_no_single_pair_shows() -> None:
@@ -127,9 +127,9 @@ def test_choices_between_few_numbers_keep_limits_that_no_single_pair_shows() -> 
     size = random.choice([1, 5], 600, p=[0.9, 0.1])
     scale = np.where(size == 5, random.choice([2.5, 2.7, 3.4], 600), np.round(random.integers(10, 24, 600) / 10, 1))
     parts = split_columns(
-        pa.table({"size": size, "scale": scale}), None, Reading(10, {}, ["size", "scale"], "category")
+        pa.table({"size": size, "scale": scale}), None, SplitOptions(10, {}, ["size", "scale"], "category")
     )
-    (rule,) = found_implications(parts, [], None, 10, 0).pairs
+    (rule,) = find_implications(parts, [], None, 10, 0).pairs
     scales = [float(one) for one in parts[1].outcomes]
     five = list(map(int, parts[0].outcomes)).index(5)
     assert [one for one, allowed in zip(scales, rule.allowed[five], strict=True) if allowed] == [2.5, 2.7, 3.4]

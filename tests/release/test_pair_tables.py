@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.stats import chi2_contingency
 
 from duckanon import spectral
-from duckanon._core.encoding.coordinates import correspondences
-from duckanon._methods.synthesize.pair_tables import Choices, relation, shared_table, whole_numbers
+from duckanon._core.encoding.column_codecs import find_correspondences
+from duckanon._methods.synthesize.pair_tables import Choices, build_pair_table, measure_relation, round_counts
 
 
 def workers(rows: int, seed: int) -> tuple[Choices, Choices]:
@@ -38,7 +38,7 @@ def test_relation_is_chi_squared(seed: int, ones: int, others: int, rows: int) -
     one, other = (Choices(random.integers(0, count, rows), count) for count in (ones, others))
     table = counted(one, other)
     found = chi2_contingency(table[table.any(axis=1)][:, table.any(axis=0)], correction=False)
-    assert relation(one, other) == pytest.approx((found.statistic - found.dof) / rows, abs=1e-9)
+    assert measure_relation(one, other) == pytest.approx((found.statistic - found.dof) / rows, abs=1e-9)
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(1, 30), st.integers(1, 30), st.integers(0, 300))
@@ -47,18 +47,18 @@ def test_whole_numbers_have_the_sums_that_are_wanted(seed: int, ones: int, other
     random = np.random.default_rng(seed)
     wanted = [random.multinomial(rows, random.dirichlet(np.full(count, 0.5))) for count in (ones, others)]
     table = random.gamma(0.3, size=(ones, others)) * (random.random((ones, others)) < random.random())
-    made = whole_numbers(table, *wanted, random)
+    made = round_counts(table, *wanted, random)
     assert (made >= 0).all()
     assert made.sum(axis=1).tolist() == wanted[0].tolist()
     assert made.sum(axis=0).tolist() == wanted[1].tolist()
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_whole_numbers_are_expected_ones_on_average() -> None:
     """Rounding up is chance, in proportion to what is left."""
     table = np.array([[1.5, 0.2, 0.3], [0.5, 2.8, 0.7]])
     random = np.random.default_rng(0)
-    made = [whole_numbers(table, np.array([2, 4]), np.array([2, 3, 1]), random) for _ in range(500)]
+    made = [round_counts(table, np.array([2, 4]), np.array([2, 3, 1]), random) for _ in range(500)]
     assert all((np.abs(one - table) < 1).all() for one in made)
     np.testing.assert_allclose(np.mean(made, axis=0), table, atol=0.15)
 
@@ -67,7 +67,7 @@ def test_whole_numbers_are_expected_ones_on_average() -> None:
 def test_a_shared_table_has_the_rows_of_each_value(seed: int, k: int) -> None:
     """And what k people have together stays, but for what fitting the rest moves: where it is one pair, a quarter."""
     one, other = workers(1500, seed)
-    table, cells = shared_table(one, other, None, k), counted(one, other)
+    table, cells = build_pair_table(one, other, None, k), counted(one, other)
     assert table is not None
     assert (table >= 0).all()
     np.testing.assert_allclose(table.sum(axis=0), cells.sum(axis=0), atol=1e-6)
@@ -83,7 +83,7 @@ def test_pairs_of_k_people_are_about_as_frequent_as_they_were(k: int, most: floa
     moved = []
     for seed in range(30):
         one, other = workers(1500, seed)
-        table, cells = shared_table(one, other, None, k), counted(one, other)
+        table, cells = build_pair_table(one, other, None, k), counted(one, other)
         assert table is not None
         moved.append(np.abs(table - cells)[cells >= k].sum() / cells[cells >= k].sum())
     assert np.mean(moved) <= most
@@ -93,11 +93,11 @@ def test_unrelated_choices_have_no_table() -> None:
     """What is between them is chance, which says more about the people than about the columns."""
     random = np.random.default_rng(0)
     one, other = (Choices(random.integers(0, 60, 3000), 60) for _ in range(2))
-    assert correspondences(counted(one, other), 3000) is None
-    assert shared_table(one, other, None, 10) is None
+    assert find_correspondences(counted(one, other), 3000) is None
+    assert build_pair_table(one, other, None, 10) is None
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("rows_each", [1, 4])
 def test_a_pair_of_one_person_is_as_frequent_as_without_them(rows_each: int) -> None:
     """The attack: does a pair that one person has come out more often than if the table were that of other people?
@@ -111,7 +111,7 @@ def test_a_pair_of_one_person_is_as_frequent_as_without_them(rows_each: int) -> 
         tables = []
         for seed in range(1, 6):
             held = [Choices(np.repeat(one.codes, rows_each), one.count) for one in workers(3000, seed)]
-            table = shared_table(held[0], held[1], whose, k)
+            table = build_pair_table(held[0], held[1], whose, k)
             assert table is not None
             tables.append(table[of_one].mean())
         frequent.append(tables[0] / np.mean(tables[1:]))
@@ -124,7 +124,7 @@ def test_one_person_apart_from_all_others_is_not_told() -> None:
     random = np.random.default_rng(0)
     codes = random.integers(0, 50, 999)
     one, other = Choices(np.append(codes, 3), 50), Choices(np.append(codes, 7), 50)
-    table = shared_table(one, other, None, 10)
+    table = build_pair_table(one, other, None, 10)
     assert table is not None
     assert table[3, 7] < 0.1
     assert np.diag(table).sum() > 990

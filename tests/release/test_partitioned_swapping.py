@@ -14,9 +14,8 @@ from sklearn.cluster import BisectingKMeans
 from sklearn.metrics import adjusted_rand_score
 
 from duckanon import spectral
-from duckanon._methods.swap.cluster_swap import independent_rotation, swap_in_clusters
-from duckanon._methods.swap.clusters import clusters, size_bounds
-from duckanon._methods.swap.pica import STEP, Search, Verdict, search
+from duckanon._methods.swap.clusters import find_clusters, find_independent_rotation, size_bounds, swap_in_clusters
+from duckanon._methods.swap.pica import STEP, SizeSearch, Verdict, search_size
 from duckanon._methods.swap.spectral_clusters import spectral_coordinates
 from tests.profiles import cheap
 
@@ -63,7 +62,7 @@ def test_sizes(matrix, size, method, narrow):
     if narrow:
         matrix = matrix.astype(np.float32)
     before = matrix.copy()
-    labels = clusters(matrix, size, method, generator())
+    labels = find_clusters(matrix, size, method, generator())
     counts = np.bincount(labels)
     np.testing.assert_array_equal(matrix, before)
     assert labels.dtype == np.int32
@@ -87,7 +86,7 @@ def test_bounds_leave_no_gap(size):
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("rows", [40, 700])
 def test_equal_rows(method, rows):
-    counts = np.bincount(clusters(np.ones((rows, 3)), 10, method, generator()))
+    counts = np.bincount(find_clusters(np.ones((rows, 3)), 10, method, generator()))
     assert counts.min() >= 5
     assert counts.max() <= 15
 
@@ -96,14 +95,14 @@ def test_equal_rows(method, rows):
 @pytest.mark.parametrize("sizes", [[150] * 4, [120, 90, 140, 80, 100]])
 def test_blobs_are_found(method, sizes):
     matrix, truth = blobs(sizes, 6, 1)
-    labels = clusters(matrix, np.mean(sizes), method, generator(2))
+    labels = find_clusters(matrix, np.mean(sizes), method, generator(2))
     assert adjusted_rand_score(truth, labels) > 0.99
     assert np.bincount(labels).shape == (len(sizes),)
 
 
 def test_a_cluster_too_small_is_merged_and_one_too_large_split():
     matrix, truth = blobs([5, 100, 395], 6, 3)
-    labels = clusters(matrix, 100, "spectral", generator(1))
+    labels = find_clusters(matrix, 100, "spectral", generator(1))
     counts = np.bincount(labels)
     assert counts.min() >= 50
     assert counts.max() <= 150
@@ -139,7 +138,7 @@ def test_iterated_eigenvectors_span_what_the_direct_ones_do():
 @pytest.mark.parametrize("width", [1, 4, 20])
 def test_bisecting_makes_clusters_as_narrow_as_an_unbounded_one_does(width):
     matrix = generator(3).normal(size=(10_000, width)) @ generator(4).normal(size=(width, width))
-    labels = clusters(matrix, 100, "bisect", generator())
+    labels = find_clusters(matrix, 100, "bisect", generator())
     count = int(labels.max()) + 1
     peer = BisectingKMeans(count, random_state=0, bisecting_strategy="largest_cluster").fit(matrix)
 
@@ -150,20 +149,20 @@ def test_bisecting_makes_clusters_as_narrow_as_an_unbounded_one_does(width):
     assert 80 < len(matrix) / count < 125
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_clusters_are_repeatable_and_threads_do_not_matter(monkeypatch):
     matrix = generator(1).normal(size=(120_000, 3)).astype(np.float32)
-    first = clusters(matrix, 500, "bisect", generator(7))
-    np.testing.assert_array_equal(first, clusters(matrix, 500, "bisect", generator(7)))
-    assert (first != clusters(matrix, 500, "bisect", generator(8))).any()
+    first = find_clusters(matrix, 500, "bisect", generator(7))
+    np.testing.assert_array_equal(first, find_clusters(matrix, 500, "bisect", generator(7)))
+    assert (first != find_clusters(matrix, 500, "bisect", generator(8))).any()
     monkeypatch.setattr("duckanon._methods.swap.clusters.ThreadPoolExecutor", lambda: ThreadPoolExecutor(1))
-    np.testing.assert_array_equal(first, clusters(matrix, 500, "bisect", generator(7)))
+    np.testing.assert_array_equal(first, find_clusters(matrix, 500, "bisect", generator(7)))
     longer = matrix[:3_001]
-    expected = clusters(longer, 100, "bisect", generator(7))
-    np.testing.assert_array_equal(expected, clusters(longer, 100, "auto", generator(7)))
+    expected = find_clusters(longer, 100, "bisect", generator(7))
+    np.testing.assert_array_equal(expected, find_clusters(longer, 100, "auto", generator(7)))
     small = matrix[:900]
-    spectral = clusters(small, 100, "auto", generator(7))
-    np.testing.assert_array_equal(spectral, clusters(small, 100, "spectral", generator(7)))
+    spectral = find_clusters(small, 100, "auto", generator(7))
+    np.testing.assert_array_equal(spectral, find_clusters(small, 100, "spectral", generator(7)))
 
 
 @pytest.mark.parametrize(
@@ -175,7 +174,7 @@ def test_clusters_are_repeatable_and_threads_do_not_matter(monkeypatch):
 )
 def test_wrong_arguments(rows, size, method, said):
     with pytest.raises(ValueError, match=r"\.$") as raised:
-        clusters(np.zeros((rows, 2)), size, method, generator())
+        find_clusters(np.zeros((rows, 2)), size, method, generator())
     assert said in str(raised.value)
 
 
@@ -194,7 +193,7 @@ def in_order(released: np.ndarray, labels: np.ndarray, seed: int) -> np.ndarray:
 @pytest.mark.parametrize("basis", ["pca", "ica"])
 def test_means_and_scores_of_each_cluster(basis):
     matrix = mixed(900)
-    labels = clusters(matrix, 150, "bisect", generator())
+    labels = find_clusters(matrix, 150, "bisect", generator())
     released = in_order(swap_in_clusters(matrix, labels, basis, generator(5)), np.sort(labels), 5)
     grouped = np.sort(labels)
     np.testing.assert_allclose(means(released, grouped), means(matrix, labels), atol=1e-10)
@@ -265,12 +264,12 @@ def test_degenerate_clusters(matrix, dtype, basis):
     np.testing.assert_allclose(new[:, constant], cluster[: len(new), constant], atol=tolerance)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("basis", ["pca", "ica"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_threads_do_not_matter_and_seeds_do(basis, dtype):
     matrix = mixed(50_000).astype(dtype)
-    labels = clusters(matrix, 2_000, "bisect", generator())
+    labels = find_clusters(matrix, 2_000, "bisect", generator())
     one = swap_in_clusters(matrix, labels, basis, generator(1), threads=1)
     np.testing.assert_array_equal(one, swap_in_clusters(matrix, labels, basis, generator(1), threads=3))
     assert not np.array_equal(one, swap_in_clusters(matrix, labels, basis, generator(2)))
@@ -301,7 +300,7 @@ def test_order_of_rows_links_nothing():
 
 def test_both_widths_keep_the_same_shape():
     matrix = mixed(3_000)
-    labels = clusters(matrix, 300, "bisect", generator())
+    labels = find_clusters(matrix, 300, "bisect", generator())
     wide, narrow = (swap_in_clusters(matrix.astype(t), labels, "pca", generator(1)) for t in (np.float64, np.float32))
     np.testing.assert_allclose(np.cov(narrow.T), np.cov(wide.T), atol=0.1)
     np.testing.assert_allclose(np.trace(np.cov(narrow.T)), np.trace(np.cov(wide.T)), rtol=1e-5)
@@ -315,7 +314,7 @@ def test_independent_components_are_found_and_kept():
     centred = matrix - matrix.mean(axis=0)
     left = np.linalg.svd(centred, full_matrices=False)[0]
     white = left * np.sqrt(len(left))
-    rotation = independent_rotation(white, generator(1))
+    rotation = find_independent_rotation(white, generator(1))
     np.testing.assert_allclose(rotation @ rotation.T, np.eye(3), atol=1e-12)
     found = np.abs(np.corrcoef((white @ rotation.T).T, sources.T)[:3, 3:])
     assert found.max(axis=1).min() > 0.99
@@ -336,7 +335,7 @@ def test_clusters_keep_a_curve_that_one_cluster_loses():
     along = random.uniform(-2, 2, 2_000)
     matrix = np.stack([along, along**2 + random.normal(size=2_000) / 10], axis=1)
     one = swap_in_clusters(matrix, np.zeros(2_000, int), "ica", generator(1))
-    many = swap_in_clusters(matrix, clusters(matrix, 100, "spectral", generator(1)), "ica", generator(1))
+    many = swap_in_clusters(matrix, find_clusters(matrix, 100, "spectral", generator(1)), "ica", generator(1))
     assert np.abs(many[:, 1] - many[:, 0] ** 2).mean() < 0.2
     assert np.abs(one[:, 1] - one[:, 0] ** 2).mean() > 0.8
 
@@ -357,13 +356,13 @@ def test_refusals():
 # Search.
 
 
-def sizes(found: Search, stage: str) -> list[float]:
+def sizes(found: SizeSearch, stage: str) -> list[float]:
     return [step.cluster_size for step in found.steps if step.stage == stage]
 
 
 @pytest.mark.parametrize("limit", [30, 57, 80, 123, 350, 999, 1_400, 1_999])
 def test_search_brackets_the_limit(limit):
-    found = search(lambda size: Verdict(size >= limit, {"shift": 1 / size}), 2_000, 25)
+    found = search_size(lambda size: Verdict(size >= limit, {"shift": 1 / size}), 2_000, 25)
     assert found.cluster_size >= limit
     # Nothing lies between two thirds of the rows and all of them.
     assert found.cluster_size <= STEP * max(limit, 50) or limit > 2_000 / 1.5 / STEP
@@ -387,7 +386,7 @@ def test_search_ends_with_three_passes_whatever_chance_does(rows, rank, chance, 
         assert 2 * rank <= size <= rows or size == rows
         return Verdict(bool(size == rows or random.random() < chance), {})
 
-    found = search(passes, rows, rank)
+    found = search_size(passes, rows, rank)
     assert len(found.steps) < 250
     if found.cluster_size == rows:
         return
@@ -405,7 +404,7 @@ def test_search_goes_up_where_a_draw_fails():
         draws[size] = draws.get(size, 0) + 1
         return Verdict(size > 200 or (size > 100 and draws[size] < 3), {})
 
-    found = search(passes, 10_000, 10)
+    found = search_size(passes, 10_000, 10)
     tried = sizes(found, "confirm")
     assert tried[:2] == [tried[0]] * 2
     assert tried[0] < 200 < found.cluster_size < 200 * STEP
@@ -413,16 +412,16 @@ def test_search_goes_up_where_a_draw_fails():
 
 
 def test_search_with_few_rows_tries_one_cluster_only():
-    found = search(lambda size: Verdict(True, {}), 60, 25)
+    found = search_size(lambda size: Verdict(True, {}), 60, 25)
     assert (found.cluster_size, len(found.steps)) == (60, 1)
 
 
 def test_search_refuses_where_nothing_passes():
-    failed = search(lambda size: Verdict(False, {"shift": 0.25}), 500, 5)
+    failed = search_size(lambda size: Verdict(False, {"shift": 0.25}), 500, 5)
     assert failed.cluster_size is None
     assert [step.stage for step in failed.steps] == ["whole"] * 3
     assert "not even all 500 rows as one cluster (shift = 0.25); release" in failed.refusal(500)
     answers = iter([False, False, True] + [False] * 100)  # by chance an honest release fails
-    assert search(lambda size: Verdict(next(answers), {}), 500, 5).cluster_size == 500
+    assert search_size(lambda size: Verdict(next(answers), {}), 500, 5).cluster_size == 500
     with pytest.raises(ValueError, match=r"rows must be a whole number of at least 2; got 1\.$"):
-        search(lambda size: Verdict(True, {}), 1, 0)
+        search_size(lambda size: Verdict(True, {}), 1, 0)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from functools import partial
 
 import duckdb
 import numpy as np
@@ -14,17 +13,15 @@ from hypothesis import strategies as st
 
 import duckanon._methods.boxes.blocks
 from duckanon import spectral
-from duckanon._core.common.people import NOBODY, cut_range, numbered_pairs, people_in, person_numbers
-from duckanon._methods.boxes.make import Boxes, make_boxes
+from duckanon._core.common.people import NOBODY, count_people, find_cut_range, number_pairs, number_people
+from duckanon._methods.boxes.nodes import Boxes
 from duckanon._methods.boxes.shaping import Statistic
-from duckanon._methods.swap.halving import halved, halved_by_people, rhs, rows_in_small_groups
+from duckanon._methods.swap.halving import count_rows_in_small_groups, halve_by_people, halve_rows, rhs
 from tests.profiles import cheap, dear
+from tests.release.bounded import bounded_boxes
 from tests.release.coded import check_held
 
 Connection = duckdb.DuckDBPyConnection
-
-bounded_boxes = partial(make_boxes, kind="bounds", bounds_are_public=True)
-"""The search alone, by the records' own bounds."""
 
 
 VISITS = """
@@ -57,7 +54,7 @@ def visits(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, int]:
     return np.array(rows), np.array(people), draw(st.integers(2, max(2, min(5, len(set(people) - {NOBODY})))))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @cheap
 @given(visits())
 def test_where_a_segment_can_be_cut(case: tuple[np.ndarray, np.ndarray, int]) -> None:
@@ -65,7 +62,7 @@ def test_where_a_segment_can_be_cut(case: tuple[np.ndarray, np.ndarray, int]) ->
     half = len(people) // 2
     segments = np.repeat([0, 1], [half, len(people) - half])
     starts, ends = np.array([0, half]), np.array([half, len(people)])
-    first, last = cut_range(numbered_pairs(segments, people), starts, ends, k)
+    first, last = find_cut_range(number_pairs(segments, people), starts, ends, k)
     for number, (start, end) in enumerate(zip(starts, ends, strict=True)):
         possible = [
             cut
@@ -73,16 +70,16 @@ def test_where_a_segment_can_be_cut(case: tuple[np.ndarray, np.ndarray, int]) ->
             if all(len(set(side) - {NOBODY}) >= k for side in (people[start:cut], people[cut:end]))
         ]
         assert list(range(first[number], last[number] + 1)) == possible
-    counted = people_in(segments, people, 2)
+    counted = count_people(segments, people, 2)
     assert counted.tolist() == [len(people_of(segments, people)[segment]) for segment in (0, 1)]
 
 
 def test_people_are_told_apart_as_sql_does() -> None:
     column = pa.chunked_array([[0.0, -0.0, None, 1.5, float("nan")], [None, 1.5, float("nan")]])
-    assert people_in(np.zeros(8, np.int64), person_numbers(column), 1).tolist() == [3]
+    assert count_people(np.zeros(8, np.int64), number_people(column), 1).tolist() == [3]
     texts = pa.chunked_array([pa.array(["a", None, "b"]).dictionary_encode(), pa.array(["b", "a"]).dictionary_encode()])
-    assert person_numbers(texts).tolist() == [0, NOBODY, 1, 1, 0]
-    assert person_numbers(pa.chunked_array([pa.nulls(3)])).tolist() == [NOBODY] * 3
+    assert number_people(texts).tolist() == [0, NOBODY, 1, 1, 0]
+    assert number_people(pa.chunked_array([pa.nulls(3)])).tolist() == [NOBODY] * 3
 
 
 def table(values: np.ndarray) -> dict[str, np.ndarray]:
@@ -113,7 +110,7 @@ def test_boxes_hold_k_people(case: tuple[np.ndarray, np.ndarray, int], random, e
     np.testing.assert_array_equal(again.box, boxes.box[shuffled])
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @given(visits())
 def test_one_row_a_person_is_as_without_people(case: tuple[np.ndarray, np.ndarray, int]) -> None:
     rows, _, k = case
@@ -160,10 +157,10 @@ def test_one_person_with_most_rows_of_a_large_table(monkeypatch: pytest.MonkeyPa
 @given(visits())
 def test_halves_have_k_people(case: tuple[np.ndarray, np.ndarray, int]) -> None:
     rows, people, k = case
-    labels = halved_by_people(rows, people, k)
+    labels = halve_by_people(rows, people, k)
     assert sorted(set(labels)) == list(range(labels.max() + 1))
     assert min(map(len, people_of(labels, people).values())) >= k
-    plain, counted = halved(rows, k), halved_by_people(rows, np.arange(len(rows)), k)
+    plain, counted = halve_rows(rows, k), halve_by_people(rows, np.arange(len(rows)), k)
     assert len(set(zip(plain, counted, strict=True))) == plain.max() + 1 == counted.max() + 1
 
 
@@ -173,7 +170,7 @@ def test_groups_of_rhs_aim_at_people(case: tuple[np.ndarray, np.ndarray, int]) -
     labels = rhs(rows, k, people)
     found = people_of(labels, people)
     small = sum(1 for label in labels if len(found[label]) < k)
-    assert rows_in_small_groups(labels, k, people) == small
+    assert count_rows_in_small_groups(labels, k, people) == small
     np.testing.assert_array_equal(rhs(rows, k, np.arange(len(rows))), rhs(rows, k))
 
 

@@ -9,16 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon import spectral
-from duckanon._core.encoding.column_split import Reading, split_columns
-from duckanon._core.encoding.fit import fit
-from duckanon._core.encoding.formulas import found_formulas
-from duckanon._core.encoding.identifiers import looks_like_identifier
-from duckanon._core.encoding.lookups import found_lookups
+from duckanon._core.encoding.column_split import SplitOptions, find_special_values, read_special, split_columns
+from duckanon._core.encoding.fit import fit_columns, looks_like_identifier
+from duckanon._core.encoding.formulas import find_formulas, find_lookups
 from duckanon._core.encoding.parts import ColumnParts
-from duckanon._core.encoding.special import special_choices, special_values
-from duckanon._core.encoding.whole_sources import order_by_values
+from duckanon._core.encoding.whole_sources import sort_by_values
 from duckanon._methods.swap import svd
-from duckanon._methods.swap.pica import Partitioned
+from duckanon._methods.swap.pica import ClusterSwap
 from tests.profiles import cheap
 from tests.release.surveys import age_groups, columns_of, income_survey, social_survey
 
@@ -28,7 +25,7 @@ THESIS = {"k": 1, "special": "off", "categories": [], "derived": "off"}
 def apart(table: pa.Table, k: int = 10, **options: object) -> list[ColumnParts]:
     """Take a table apart as releases do."""
     reading = {"special": {}, "categories": None, "nulls": "category", **options}
-    return split_columns(table, None, Reading(k, **reading))  # type: ignore[arg-type]
+    return split_columns(table, None, SplitOptions(k, **reading))  # type: ignore[arg-type]
 
 
 # Special values
@@ -36,7 +33,7 @@ def apart(table: pa.Table, k: int = 10, **options: object) -> list[ColumnParts]:
 
 def specials(values: np.ndarray) -> list[float]:
     """Find the special values of rows."""
-    return special_values(*np.unique(values.astype(float), return_counts=True)).tolist()
+    return find_special_values(*np.unique(values.astype(float), return_counts=True)).tolist()
 
 
 def test_zeros_and_codes_are_special_and_ordinary_values_are_not() -> None:
@@ -59,14 +56,14 @@ def test_zeros_and_codes_are_special_and_ordinary_values_are_not() -> None:
 def test_special_values_that_one_names() -> None:
     """A map says which values a column has, in any case; others are found; 'off' finds none."""
     table = income_survey(1500, 1).select(["age", "wage"])
-    assert special_choices("off", ["a"]) is None
-    assert special_choices({"WAGE": [0, 100]}, ["age", "wage"]) == {"wage": [0.0, 100.0]}
+    assert read_special("off", ["a"]) is None
+    assert read_special({"WAGE": [0, 100]}, ["age", "wage"]) == {"wage": [0.0, 100.0]}
     assert apart(table, special=None)[1].outcomes == ()
     assert apart(table)[1].outcomes == (0.0,)
     assert apart(table, special={"wage": []})[1].outcomes == ()
     for wrong in (3, ["wage"], {"wage": 0}, "some"):
         with pytest.raises(ValueError, match="special must be 'auto', 'off' or a map such as"):
-            special_choices(wrong, ["wage"])
+            read_special(wrong, ["wage"])
 
 
 # Categories and identifiers
@@ -111,7 +108,7 @@ def test_nulls_of_all_columns_in_one_sentence() -> None:
     """Not one column at a time."""
     table = pa.table({"a": [1.5, None, 2.5] * 100, "b": ["x", "y", None] * 100, "c": range(300)})
     sentence = 'column "a" has 100 NULLs, column "b" has 100 NULLs; remove these rows or say nulls := \'category\'.'
-    for call in (lambda: fit(table), lambda: apart(table, nulls="error")):
+    for call in (lambda: fit_columns(table), lambda: apart(table, nulls="error")):
         with pytest.raises(ValueError, match=sentence):
             call()
 
@@ -123,10 +120,10 @@ def test_functions_of_other_columns_are_found() -> None:
     """Formulas, intervals of numbers, skipped questions, NULLs that go together."""
     names = social_survey(1500, 4).column_names
     columns = apart(social_survey(1500, 4))
-    (formula,) = found_formulas(columns)
+    (formula,) = find_formulas(columns)
     assert (names[formula.column], [names[i] for i in formula.sources]) == ("bmi", ["height", "weight"])
     assert (formula.logged, formula.factors) == (True, (-2.0, 1.0))
-    lookups = found_lookups(columns, [formula.column], np.random.default_rng(0))
+    lookups = find_lookups(columns, [formula.column], np.random.default_rng(0))
     assert {(names[one.source], names[one.column]) for one in lookups} == {
         ("mmarr", "marital"),
         ("mmarr", "ymarr"),
@@ -134,7 +131,7 @@ def test_functions_of_other_columns_are_found() -> None:
         ("age", "agegr"),
     }
     names = income_survey(1500, 4).column_names
-    (total,) = found_formulas(apart(income_survey(1500, 4)))
+    (total,) = find_formulas(apart(income_survey(1500, 4)))
     assert names[total.column] == "income"
     assert sorted(names[i] for i in total.sources) == ["pension", "self_employed", "wage"]
     assert total.factors == (1.0, 1.0, 1.0)
@@ -146,22 +143,22 @@ def test_one_fortune_hides_no_term_of_a_sum(fortune: int) -> None:
     pay = np.rint(np.exp(7 + 0.4 * random.normal(size=1000)))
     pay[0] = fortune
     hours = np.rint(38 + 8 * random.normal(size=1000))
-    (formula,) = found_formulas(apart(pa.table({"pay": pay, "hours": hours, "both": pay + hours})))
+    (formula,) = find_formulas(apart(pa.table({"pay": pay, "hours": hours, "both": pay + hours})))
     assert {formula.column, *formula.sources} == {0, 1, 2}
     assert np.abs(formula.factors).tolist() == [1.0, 1.0]
     noise = np.rint(1000 * random.normal(size=1000))
-    assert not found_formulas(apart(pa.table({"pay": pay, "both": pay + noise})))
+    assert not find_formulas(apart(pa.table({"pay": pay, "both": pay + noise})))
 
 
 def test_columns_of_many_nulls_hide_no_sum() -> None:
     random = np.random.default_rng(9)
     pay, rent = np.rint(np.exp(7 + 0.4 * random.normal(size=(2, 400))))
     seldom = {f"seldom {i}": pa.array(random.normal(size=400), mask=random.random(400) < 0.6) for i in range(3)}
-    (formula,) = found_formulas(apart(pa.table({"pay": pay, "rent": rent, "both": pay + rent} | seldom)))
+    (formula,) = find_formulas(apart(pa.table({"pay": pay, "rent": rent, "both": pay + rent} | seldom)))
     assert {formula.column, *formula.sources} == {0, 1, 2}
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @cheap
 @given(st.integers(0, 2**32 - 1))
 def test_chance_is_no_function(seed: int) -> None:
@@ -178,8 +175,8 @@ def test_chance_is_no_function(seed: int) -> None:
         }
     )
     columns = apart(table, k=2)
-    assert found_formulas(columns) == []
-    assert found_lookups(columns, [], random) == []
+    assert find_formulas(columns) == []
+    assert find_lookups(columns, [], random) == []
 
 
 # The thesis's methods
@@ -189,11 +186,11 @@ def test_settings_of_the_thesis_are_the_thesis() -> None:
     """Row by row the release that the method itself makes."""
     table = income_survey(800, 5)
     plainly = {"tolerance": 1.5, "log": None, "nulls": "error", "checks": "off", "seed": 3}
-    ordered = order_by_values(table)
-    assert spectral.svd_swap(table, **plainly, **THESIS).read_all() == svd.svd_swap(ordered, **plainly).read_all()
+    ordered = sort_by_values(table)
+    assert spectral.svd_swap(table, **plainly, **THESIS).read_all() == svd.swap_scores(ordered, **plainly).read_all()
     options = {"cluster_size": 200, "basis": "pca", "clustering": "bisect", "checks": "off", "seed": 3}
-    whole = Partitioned.of(ordered, None, "error", "pca", "bisect", "off", np.random.default_rng(3))
-    assert spectral.pica(table, **options, **THESIS).read_all() == whole.released(200, None)
+    whole = ClusterSwap.of(ordered, None, "error", "pca", "bisect", "off", np.random.default_rng(3))
+    assert spectral.pica(table, **options, **THESIS).read_all() == whole.release(200, None)
     with pytest.raises(ValueError, match="memory must be NULL unless k = 1"):
         spectral.svd_swap(table, memory="1MB")
 

@@ -13,15 +13,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from duckanon._core.common.diversity import DiversityRule
-from duckanon._methods.recode.classes import find_classes
-from duckanon._methods.recode.column_joins import joins_of
-from duckanon._methods.recode.column_losses import Numbers, Tree, Values, class_losses
+from duckanon._methods.recode.classes import Diversity, find_classes, find_diverse_classes
+from duckanon._methods.recode.column_losses import CodedRows, NumberColumn, SetColumn, TreeColumn, compute_losses
+from duckanon._methods.recode.cuts import CutNodes
 from duckanon._methods.recode.declared import RECODE
-from duckanon._methods.recode.diverse import find_diverse_classes
-from duckanon._methods.recode.growth import Pools
+from duckanon._methods.recode.growth import Pools, grow
+from duckanon._methods.recode.joins import make_joins
 from duckanon._methods.recode.local_recoding import recode
-from duckanon._methods.recode.pools import grow
-from duckanon._methods.recode.promises import Diversity
 from tests.conftest import data_file
 from tests.profiles import cheap, dear
 from tests.release.certainty_penalty import global_certainty_penalty
@@ -33,7 +31,7 @@ PLACES = [
     ("Kyoto", "Japan", "Asia"),
     ("Osaka", "Japan", "Asia"),
 ]
-LARGE_TREE = Tree(np.tile([2, 700], 350)[:-1])
+LARGE_TREE = TreeColumn(np.tile([2, 700], 350)[:-1])
 """Of 700 values, in pairs below the root."""
 LEAVES = {label: {row[0] for row in PLACES if label in row} for row in PLACES for label in row}
 
@@ -73,9 +71,9 @@ PLACE_ROWS = [
 
 def recoded(table: pa.Table, cols: list[str], k: int, **options: object) -> list[tuple]:
     """What anon.recode releases, with the options' defaults, by `id`."""
-    given = RECODE.defaults | {"effort": "quick", "cols": cols, "k": k} | options
-    released = recode([table], **RECODE.arguments(given))
-    return sorted(tuple(row.values()) for row in released.select(["id", *cols, *(given["by"] or [])]).to_pylist())
+    values = RECODE.defaults | {"effort": "quick", "cols": cols, "k": k} | options
+    released = recode([table], **RECODE.arguments(values))
+    return sorted(tuple(row.values()) for row in released.select(["id", *cols, *(values["by"] or [])]).to_pylist())
 
 
 @dear
@@ -161,14 +159,14 @@ def test_diverse_and_close(seed: int, k: int, l: int, kind: str) -> None:  # noq
     shares = np.bincount(values, minlength=4) / size
     t = float(generator.choice([0.2, 0.5])) if seed % 2 else None
     asked = Diversity(values, shares, DiversityRule(l, kind, t=t))
-    if not asked.holds(asked.histograms(np.zeros(size, np.int64), None, 1)).all():
+    if not asked.holds(asked.count_histograms(np.zeros(size, np.int64), None, 1)).all():
         return
     people = generator.integers(0, size, size) if seed % 3 == 0 else None
     if people is not None and len(set(people.tolist())) < k:
         return
-    columns = [Values(5), Numbers(np.arange(20.0), np.arange(20.0), False)]
+    columns = [SetColumn(5), NumberColumn(np.arange(20.0), np.arange(20.0), False)]
     codes = [generator.integers(0, 5, size), generator.integers(0, 20, size)]
-    classes = find_diverse_classes(columns, codes, None, people, k, 4, asked)
+    classes = find_diverse_classes(CodedRows(columns, codes, None, people), k, 4, asked)
     for number in set(classes.tolist()):
         members = classes == number
         assert (members.sum() if people is None else len(set(people[members].tolist()))) >= k
@@ -177,7 +175,7 @@ def test_diverse_and_close(seed: int, k: int, l: int, kind: str) -> None:  # noq
         assert asked.holds(counts[None])[0]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("k", [2, 3, 5, 6])
 def test_pools_that_lack_a_sensitive_value_are_close_too(k: int) -> None:
     places = ["a"] * 90 + [f"r{row // 2}" for row in range(10)]
@@ -199,33 +197,33 @@ def test_joins_lose_what_classes_lose(seed: int) -> None:
     """Tables, bits, ranges and spans of the inner loop agree with the plain definition of each column's loss."""
     generator = np.random.default_rng(seed)
     columns = [
-        Tree(np.array([2, 5, 3, 2]) if seed % 2 else np.array([2, 5, 2, 5])),
-        Tree(np.array([2, 3])),
+        TreeColumn(np.array([2, 5, 3, 2]) if seed % 2 else np.array([2, 5, 2, 5])),
+        TreeColumn(np.array([2, 3])),
         LARGE_TREE,
-        Values(4, 3),
-        Values(70),
-        Numbers(np.array([0.0, 2.0, 7.0]), np.array([1.0, 5.0, 9.0]), True, 0.5),
+        SetColumn(4, 3),
+        SetColumn(70),
+        NumberColumn(np.array([0.0, 2.0, 7.0]), np.array([1.0, 5.0, 9.0]), True, 0.5),
     ]
     rows = int(generator.integers(2, 9))
     codes = [generator.integers(0, column.size, rows) for column in columns]
-    expected = float(class_losses(columns, codes, np.zeros(1, np.int64))[0])
+    expected = float(compute_losses(columns, codes, np.zeros(1, np.int64))[0])
     joined = 0.0
-    for join in joins_of(columns, codes, None).every:
-        state = join.single(join.values(np.array([0])))
+    for join in make_joins(columns, codes, None).every:
+        state = join.start(join.values(np.array([0])))
         for row in range(1, rows):
-            after = join.joined_losses(state, join.values(np.array([row])))
-            state = join.joined(state, join.values(np.array([row])))
+            after = join.score(state, join.values(np.array([row])))
+            state = join.add(state, join.values(np.array([row])))
             assert join.losses(state)[0] == pytest.approx(float(after[0]), abs=1e-6)
         joined += float(join.losses(state)[0])
     assert joined == pytest.approx(expected, abs=1e-5)
 
 
 def test_losses_of_columns_by_hand() -> None:
-    tree = Tree(np.array([2, 5, 3, 3]))  # ((0 1) (2 3 4)): values below the ancestors of neighbours
+    tree = TreeColumn(np.array([2, 5, 3, 3]))  # ((0 1) (2 3 4)): values below the ancestors of neighbours
     first, last = np.array([0, 0, 1, 2, 2, 0]), np.array([0, 1, 2, 3, 4, 4])
     assert tree.span_losses(first, last).tolist() == [0, 0.25, 1, 0.5, 0.5, 1]
     assert tree.nodes().tolist() == [[0, 0], [1, 1], [2, 2], [3, 3], [4, 4], [0, 1], [0, 4], [2, 4]]
-    numbers = Numbers(np.array([0.0, 4.0]), np.array([2.0, 10.0]), has_null=True)
+    numbers = NumberColumn(np.array([0.0, 4.0]), np.array([2.0, 10.0]), has_null=True)
     assert numbers.span_losses(np.array([0, 0, 1, 0, 2]), np.array([0, 1, 1, 2, 2])) == pytest.approx(
         [0.2, 1, 0.6, 1, 0]
     )
@@ -235,7 +233,7 @@ def test_large_trees_are_looked_up_without_a_table() -> None:
     first, last = np.array([0, 0, 1, 10, 3]), np.array([0, 1, 2, 600, 3])
     assert LARGE_TREE._table is None
     assert LARGE_TREE.span_losses(first, last) == pytest.approx([0, 1 / 699, 1, 1, 0])
-    assert [type(join).__name__ for join in joins_of([LARGE_TREE], [first], None).every] == ["SpanJoin"]
+    assert [type(join).__name__ for join in make_joins([LARGE_TREE], [first], None).every] == ["SpanJoin"]
 
 
 def test_a_shared_combination_lends_as_many_people_as_a_rare_one_needs() -> None:
@@ -243,7 +241,7 @@ def test_a_shared_combination_lends_as_many_people_as_a_rare_one_needs() -> None
     people = np.concatenate([np.repeat(np.arange(20), 2), [0, 20]])
     codes = np.append(np.zeros(40, np.int64), [1, 1])
     for rows in (np.arange(42), np.arange(42)[::-1]):
-        classes = find_classes([Values(2)], [codes[rows]], None, people[rows], 5, 0)
+        classes = find_classes(CodedRows([SetColumn(2)], [codes[rows]], None, people[rows]), 5, 0)
         rare = classes == classes[codes[rows] == 1][0]
         assert len(set(people[rows][rare].tolist())) == 5
         assert rare.sum() == 8
@@ -253,7 +251,7 @@ def test_a_shared_combination_lends_as_many_people_as_a_rare_one_needs() -> None
 def test_pools_of_more_rows_than_a_score_can_name_take_the_nearest() -> None:
     numbers = np.arange(1100.0)
     codes = np.random.default_rng(0).permutation(1100)
-    joins = joins_of([Numbers(numbers, numbers, has_null=False)], [codes], None)
+    joins = make_joins([NumberColumn(numbers, numbers, has_null=False)], [codes], None)
     pools = Pools(np.arange(1100)[:, None], np.ones((1100, 1), np.bool_))
     grown = grow(joins, pools, 550, np.random.default_rng(1))
     first = np.sort(codes[grown.labels[:, 0] == 0])
@@ -261,18 +259,18 @@ def test_pools_of_more_rows_than_a_score_can_name_take_the_nearest() -> None:
     assert first[-1] - first[0] < 560  # chance decides between neighbours that add nearly the same
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_rounds_save_loss_and_never_break_a_class() -> None:
     generator = np.random.default_rng(3)
-    columns = [Numbers(np.arange(30.0), np.arange(30.0), False), Values(6)]
+    columns = [NumberColumn(np.arange(30.0), np.arange(30.0), False), SetColumn(6)]
     codes = [generator.integers(0, 30, 600), generator.integers(0, 6, 600)]
     losses = []
     for rounds in (0, 10, 40):
-        classes = find_classes(columns, codes, None, None, 5, rounds)
+        classes = find_classes(CodedRows(columns, codes), 5, rounds)
         assert np.bincount(classes)[np.bincount(classes) > 0].min() >= 5
         order = np.argsort(classes, kind="stable")
         starts = np.flatnonzero(np.diff(classes[order], prepend=-1))
-        of_classes = class_losses(columns, [of_rows[order] for of_rows in codes], starts)
+        of_classes = compute_losses(columns, [of_rows[order] for of_rows in codes], starts)
         losses.append(float((of_classes * np.diff(starts, append=600)).sum()))
     assert losses[0] > losses[1] > losses[2]
 
@@ -326,3 +324,21 @@ def test_adult_loses_less_than_elsewhere(
 ) -> None:
     """ARX's local recoding loses .0609 and .0843 with the same hierarchies."""
     assert _adult_penalty(complete_adult, k, f"effort := '{effort}'", has_trees) <= most
+
+
+def test_a_sample_of_nodes_is_spread_over_each() -> None:
+    """No stretch of a node's first order is left out, and every order keeps the same rows as it was."""
+    random, sizes = np.random.default_rng(1), np.array([3, 50, 101, 7, 1000])
+    starts = np.append(0, np.cumsum(sizes))
+    rows = np.split(random.permutation(starts[-1]), starts[1:-1])
+    orders = [np.concatenate([random.permutation(own) for own in rows]) for _ in range(3)]
+    sampled = CutNodes(orders, starts, starts[:-1]).sample(20)
+    for node, own in enumerate(rows):
+        taken = [order[sampled.starts[node] : sampled.starts[node + 1]].tolist() for order in sampled.orders]
+        places = np.flatnonzero(np.isin(orders[0][starts[node] : starts[node + 1]], taken[0]))
+        step = -(-len(own) // 20)
+        assert places.tolist() == list(range(0, len(own), step))
+        assert all(
+            of_column == [row for row in order[starts[node] : starts[node + 1]] if row in set(taken[0])]
+            for of_column, order in zip(taken, orders, strict=True)
+        )

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon._core.common.made_labels import is_like_label, listed_value, set_label, set_members
-from duckanon._measure.coarse.coarse_columns import with_sets
+from duckanon._core.common.labels import is_like_label, label_entry, label_set, read_set
+from duckanon._measure.coarse.coarse_tables import with_sets
 from tests.profiles import cheap
 
 CREW = """
@@ -55,11 +55,11 @@ sets = st.lists(st.lists(st.one_of(st.none(), texts), min_size=1, max_size=4, un
 @cheap
 @given(values=sets)
 def test_sets_of_any_texts_are_read_back(values: list[list[str | None]]) -> None:
-    listed = [[listed_value(member) for member in members] for members in values]
-    labels = [set_label(members) for members in listed]
-    assert [set_members(label) for label in labels] == values
+    listed = [[label_entry(member) for member in members] for members in values]
+    labels = [label_set(members) for members in listed]
+    assert [read_set(label) for label in labels] == values
     # merged values are none of the set; a value that is called so is in quotation marks
-    assert [set_members(set_label([*members, "other"])) for members in listed] == values
+    assert [read_set(label_set([*members, "other"])) for members in listed] == values
     table = with_sets(pa.table({"x": pa.array(listed, pa.list_(pa.string()))}))
     assert table.column("x").to_pylist() == labels
     # the label of one value is that value, or none that is made up
@@ -72,7 +72,7 @@ def test_sets_of_any_texts_are_read_back(values: list[list[str | None]]) -> None
 def test_sql_writes_and_reads_the_same_sets(con: duckdb.DuckDBPyConnection) -> None:
     hard = ["a", "a, b", "{a, b}", "*", "NULL", None, "", '"', '"a"', 'a", "b', "}", ", ", ",", "other", " a ", "a\n"]
     values = [[one] for one in hard] + [[one, other] for one in hard for other in hard if one != other]
-    listed = [[listed_value(member) for member in members] for members in values]
+    listed = [[label_entry(member) for member in members] for members in values]
     source = pa.table({"members": values, "listed": listed})
     con.register("source", source)
     found = con.execute(
@@ -81,7 +81,7 @@ def test_sql_writes_and_reads_the_same_sets(con: duckdb.DuckDBPyConnection) -> N
     ).fetchall()
     assert len(found) == len(values)
     for members, label, read in found:
-        assert label == set_label([listed_value(member) for member in members])
+        assert label == label_set([label_entry(member) for member in members])
         assert read == members
 
 

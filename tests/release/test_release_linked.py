@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 
 from duckanon._methods.linked import choices
-from duckanon._methods.linked.dense_numbers import numbered
+from duckanon._methods.linked.choices import number_keys
 from tests.profiles import dear, seeds
 
 COLS = ["ward", "day", "test", "level"]
@@ -75,11 +75,11 @@ def test_keys_are_numbered_block_by_block_as_all_at_once(size: int, most: int) -
     """Numbers go on from one block to the next, whether the keys fit beside their places or not."""
     keys = np.random.default_rng(size).integers(0, most, size)
     dense = np.unique(keys, return_inverse=True)[1]
-    assert (numbered(keys) == dense).all()
-    assert (numbered(keys.copy(), may_overwrite=True) == dense).all()
+    assert (number_keys(keys) == dense).all()
+    assert (number_keys(keys.copy(), may_overwrite=True) == dense).all()
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("known", [1, 2, 3])
 def test_large_classes_show_the_same_rows(
     con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch, known: int
@@ -137,7 +137,7 @@ LADDER = ", ladder := [MAP {'day': 'month', 'level': '10'}, MAP {'day': 'quarter
 """Without a level at which every row can stay."""
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("goes", ["released", "left out"])
 def test_a_row_less_changes_labels_of_its_class_only(con: duckdb.DuckDBPyConnection, goes: str) -> None:
     """Where the ladder is given, whether the row would have been released or left out."""
@@ -152,7 +152,7 @@ def test_a_row_less_changes_labels_of_its_class_only(con: duckdb.DuckDBPyConnect
     assert {row for row in before if row[1] % 2 == 0} != {row for row in after if row[1] % 2 == 0} or goes == "left out"
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_bands_are_reached(con: duckdb.DuckDBPyConnection) -> None:
     """The number of events belongs to the class."""
     clinic(con, 300, 5)
@@ -193,7 +193,6 @@ def learned(con: duckdb.DuckDBPyConnection) -> tuple[float, int, float]:
     return share, fewest, distance
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("seed", seeds(1, 4))
 def test_known_events_tell_no_more_than_is_allowed(con: duckdb.DuckDBPyConnection, seed: int) -> None:
     """What somebody infers who knows two events of a person, counted by hand and by anon.known_events."""
@@ -217,7 +216,7 @@ def test_known_events_tell_no_more_than_is_allowed(con: duckdb.DuckDBPyConnectio
         assert is_kept(*found)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_release_without_limits_tells_more(con: duckdb.DuckDBPyConnection) -> None:
     """The same attack finds values of which the same labels are too sure, where nobody asked for less."""
     clinic(con, 120, 5)
@@ -229,7 +228,7 @@ def test_a_release_without_limits_tells_more(con: duckdb.DuckDBPyConnection) -> 
     assert distance > 0.5
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_household_is_a_person_whose_members_are_rows(con: duckdb.DuckDBPyConnection) -> None:
     """Any two members are those of four households; as one row, the whole composition is."""
     con.execute(

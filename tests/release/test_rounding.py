@@ -28,7 +28,7 @@ def tables(draw: st.DrawFn) -> Counts:
     return {cell: draw(st.sampled_from([0, 0, 1, 2, 4, 7, 9, 15, 40])) for cell in inner}
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @cheap
 @given(tables(), st.sampled_from([3, 5, 10]), st.integers(0, 10**6), st.booleans())
 def test_margins_are_sums_and_no_number_deviates_by_more_than_is_told(
@@ -41,17 +41,17 @@ def test_margins_are_sums_and_no_number_deviates_by_more_than_is_told(
     with pytest.MonkeyPatch.context() as patch:
         for name in ("MOST_PROGRAMMED", "MOST_IN_NETWORK") if in_turn else ():
             patch.setattr(rounding, name, -1)
-        found = round_cells(cells, k, KEY.format(number))
-    assert (found.people % k == 0).all()
-    assert (relation_matrix(cells) @ found.people == 0).all()
-    deviation = np.abs(found.people - cells.sums.people)
-    assert (deviation <= found.deviation).all()
+        result = round_cells(cells, k, KEY.format(number))
+    assert (result.people % k == 0).all()
+    assert (relation_matrix(cells) @ result.people == 0).all()
+    deviation = np.abs(result.people - cells.sums.people)
+    assert (deviation <= result.deviation).all()
     assert (deviation[cells.is_inner] < k).all()
-    assert (found.people[cells.sums.people == 0] == 0).all()
+    assert (result.people[cells.sums.people == 0] == 0).all()
     assert (deviation < 3 * k).all()
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("shape", [(2, 2), (2, 2, 2)])
 def test_every_count_within_the_base_is_possible(shape: tuple[int, ...]) -> None:
     """Whatever is published, each cell may have any count that differs by less than k: 1 to k - 1 is not told from 0,
@@ -74,7 +74,7 @@ def test_every_count_within_the_base_is_possible(shape: tuple[int, ...]) -> None
         )
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_repeated_releases_do_not_average_out() -> None:
     """The same key rounds the same table alike; other keys would give the counts away, as they have no bias."""
     counts = {("a", "x"): 3, ("a", "y"): 8, ("b", "x"): 12, ("b", "y"): 6}
@@ -88,7 +88,7 @@ def test_repeated_releases_do_not_average_out() -> None:
     assert np.abs(np.mean(drawn, axis=0) - cells.sums.people)[cells.is_inner].max() < 1.2
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_cell_that_did_not_change_keeps_its_number() -> None:
     """An attacker who sees two roundings of one count knows it better; a former release prevents that."""
     random, k = np.random.default_rng(0), 5
@@ -111,12 +111,12 @@ def test_some_cells_follow_their_secret_number_alone() -> None:
     """Whatever margins and all other cells are, both ways have a tenth of their probability, so none is excluded."""
     random = np.random.default_rng(1)
     number, share = random.random(40_000), random.choice([0.1, 0.5, 0.9], 40_000)
-    cost = rounding._costs(number, share, None)
-    for one in (0.1, 0.5, 0.9):
-        of_share = share == one
-        assert (cost[of_share] == -rounding.FIXED).mean() == pytest.approx(one * (1 - NEAR), abs=0.01)
-        assert (cost[of_share] == rounding.FIXED).mean() == pytest.approx((1 - one) * (1 - NEAR), abs=0.01)
-        assert (cost[of_share] < 0).mean() == pytest.approx(one, abs=0.02)
+    cost = rounding._price_rounding(number, share, None)
+    for item in (0.1, 0.5, 0.9):
+        of_share = share == item
+        assert (cost[of_share] == -rounding.FIXED).mean() == pytest.approx(item * (1 - NEAR), abs=0.01)
+        assert (cost[of_share] == rounding.FIXED).mean() == pytest.approx((1 - item) * (1 - NEAR), abs=0.01)
+        assert (cost[of_share] < 0).mean() == pytest.approx(item, abs=0.02)
 
 
 def test_fixed_cells_are_rounded_as_they_must_be() -> None:
@@ -124,5 +124,5 @@ def test_fixed_cells_are_rounded_as_they_must_be() -> None:
     matrix = sparse.csr_matrix(np.ones((1, 3)))
     cost = np.array([-rounding.FIXED, -rounding.FIXED, 0.5])
     share = np.full(3, 0.2)
-    assert rounding._programmed(matrix, np.array([0.6]), cost).tolist() == [1, 1, 0]
-    assert rounding._in_turn(matrix, share, cost).tolist() == [1, 1, 0]
+    assert rounding._solve_program(matrix, np.array([0.6]), cost).tolist() == [1, 1, 0]
+    assert rounding._round_in_turn(matrix, share, cost).tolist() == [1, 1, 0]

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from duckanon import spectral
-from duckanon._core.encoding.whole_sources import order_by_values
+from duckanon._core.encoding.whole_sources import sort_by_values
 
 OPTIONS = {
     "copula_synthesize": {"k": 5},
@@ -62,11 +62,11 @@ def test_the_order_depends_on_values_of_every_type_and_follows_none() -> None:
             "number": range(rows),
         }
     )
-    expected = order_by_values(table)
+    expected = sort_by_values(table)
     for seed in range(3):
         reordered = table.take(np.random.default_rng(seed).permutation(rows))
         categories = reordered["category"].combine_chunks().cast(pa.string()).dictionary_encode()
         reordered = reordered.set_column(6, "category", categories)
-        assert repr(order_by_values(reordered).to_pylist()) == repr(expected.to_pylist())
+        assert repr(sort_by_values(reordered).to_pylist()) == repr(expected.to_pylist())
     assert sorted(expected["number"].to_pylist()) == list(range(rows))
     assert abs(np.corrcoef(expected["number"].to_numpy(), np.arange(rows))[0, 1]) < 0.3  # 5 standard errors

@@ -18,11 +18,10 @@ from scipy.stats import ks_2samp
 
 import duckanon
 from duckanon import spectral
-from duckanon._core.encoding.column_split import Reading
-from duckanon._core.encoding.parts import doubles
-from duckanon._methods.synthesize.sequence_columns import SequenceColumns
-from duckanon._methods.synthesize.sequence_order import Lengths, Sequences, personal_columns
-from duckanon._methods.synthesize.transitions import drawn_transitions, transition_factors
+from duckanon._core.encoding.column_split import SplitOptions
+from duckanon._core.encoding.parts import read_doubles
+from duckanon._methods.synthesize.sequence_columns import Lengths, SequenceColumns, Sequences, find_personal_columns
+from duckanon._methods.synthesize.sequential_draw import draw_transitions, fit_transitions
 from duckanon.cli import statements
 from duckanon.cli.demo_command import FILES
 from tests.profiles import dear
@@ -101,14 +100,14 @@ def contradictions(table: pa.Table) -> dict[str, int]:
 # What is promised
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_rules_within_a_person_are_kept() -> None:
     table = clinic(600, 1)
     assert contradictions(table) == {}
     assert contradictions(released(table)) == {}
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_histories_are_like_those_of_the_table() -> None:
     """Numbers of rows, gaps, stays, transitions and numbers that stay as they were, of 1,000 people."""
     table = clinic(1000, 2)
@@ -157,7 +156,7 @@ def people_with_rows(draw: st.DrawFn) -> tuple[pa.Table, int, str | None]:
     return table, draw(st.integers(3, 8)), order
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(people_with_rows(), st.integers(0, 3))
 def test_promises_counted_by_hand(drawn: tuple[pa.Table, int, str | None], seed: int) -> None:
@@ -215,15 +214,15 @@ def test_transitions_are_those_of_the_table_where_trees_tell_none_apart() -> Non
     last[:2], own[:2] = 3, 2  # one person
     shares = np.bincount(own)[None] / 4000
     leaves = np.zeros(4000, np.int64)
-    factors = transition_factors(last, own, people, leaves, shares, 10, random)
+    factors = fit_transitions(last, own, people, leaves, shares, 10, random)
     assert factors[3].tolist() == [1.0, 1.0, 1.0]
     cells = last  # one leaf, and what the last row was
-    drawn = drawn_transitions(shares * factors, cells, last, random)
+    drawn = draw_transitions(shares * factors, cells, last, random)
     for one in range(3):
         before, after = (np.bincount(rows[last == one], minlength=3) for rows in (own, drawn))
         assert np.abs(before - after).max() <= 1
     few = [
-        drawn_transitions(np.array([[0.6, 0.4]]), np.zeros(1, np.int64), np.zeros(1, np.int64), random)[0]
+        draw_transitions(np.array([[0.6, 0.4]]), np.zeros(1, np.int64), np.zeros(1, np.int64), random)[0]
         for _ in range(400)
     ]
     assert 0.3 < np.mean(few) < 0.5  # not what is most likely, every time
@@ -232,7 +231,7 @@ def test_transitions_are_those_of_the_table_where_trees_tell_none_apart() -> Non
 def test_numbers_of_rows_stand_for_three_people_or_nobody() -> None:
     lengths = np.repeat([1, 2, 3, 5, 6, 9], [30, 2, 12, 1, 9, 4])
     found = Lengths.of(lengths, 10)
-    drawn = found.drawn(found.column.codes, np.random.default_rng(1))
+    drawn = found.draw(found.column.codes, np.random.default_rng(1))
     assert np.bincount(found.column.codes).min() >= 10
     assert set(drawn.tolist()) == {1, 3, 6, 9}
     assert np.abs(np.mean(drawn) - np.mean(lengths)) < 0.3
@@ -245,10 +244,10 @@ def test_limits_of_numbers_are_drawn_for_people_with_several_rows() -> None:
     table = pa.table({"visit": np.tile([0, 1], 240), "dose": dose})
     shown = np.zeros(3)
     for seed in range(30):
-        reading = Reading(10, {}, [], "error", np.random.default_rng(seed))
+        reading = SplitOptions(10, {}, [], "error", np.random.default_rng(seed))
         sequences = Sequences.of(people, [table.column("visit").to_numpy()], 10, np.random.default_rng(seed))
         numbers = SequenceColumns.of(table, people, reading, sequences, [], None).numbers[1]
-        values = np.rint(doubles(numbers.grid.array(numbers.rare, None))).astype(int)
+        values = np.rint(read_doubles(numbers.grid.array(numbers.rare, None))).astype(int)
         shown += 1 - np.bincount(values % 3, minlength=3) / 20
     assert shown[0] == 0
     assert 0.1 < shown[1] / 30 < 0.45
@@ -263,7 +262,7 @@ def test_columns_of_people_may_differ_for_two() -> None:
         changed = sex.copy()
         changed[: 3 * exceptions : 3] = "?"
         table = pa.table({"sex": changed, "visit": np.tile([1, 2, 3], 100), "same": np.zeros(300)})
-        assert personal_columns(table, person) == expected
+        assert find_personal_columns(table, person) == expected
 
 
 # What an attacker finds
@@ -336,7 +335,7 @@ def _distance(one: dict[str, Any], other: dict[str, Any]) -> float:
     return texts + abs(one["weight"] - other["weight"]) / 12 + abs(stays[0] - stays[1]) / 2
 
 
-@pytest.mark.study
+@pytest.mark.thorough
 def test_an_unusual_person_is_found_in_copies_and_hardly_in_new_people() -> None:
     """Of 12 pairs, the standard error of a guess is .14; of 24, 15 were right."""
     assert membership_advantage(lambda table, _: table, 3) == 1.0
@@ -346,7 +345,7 @@ def test_an_unusual_person_is_found_in_copies_and_hardly_in_new_people() -> None
 # Several tables
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_parent_and_its_children_joined_and_split(con: duckdb.DuckDBPyConnection) -> None:
     """Every child has a parent, parents without children stay as many, and children go with their parents."""
     con.execute(

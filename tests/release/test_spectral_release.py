@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from scipy.stats import ks_2samp, rankdata
 
 from duckanon import spectral
-from duckanon._core.common.progress import silent
-from duckanon._core.encoding.column_split import Reading, split_columns
-from duckanon._core.privacy.audit import paired_audit
+from duckanon._core.common.progress import tell_nobody
+from duckanon._core.encoding.column_split import SplitOptions, split_columns
+from duckanon._core.privacy.audit import audit_pairs
 from duckanon._methods.releasable.safe_numbers import SafeNumbers
-from duckanon._methods.synthesize.audited_size import passes, smallest_size
-from duckanon._methods.synthesize.choices import chosen
-from duckanon._methods.synthesize.orthogonal import apportioned, redrawn
+from duckanon._methods.swap.thesis_columns import _Numbers as NumbersOfSurvey
+from duckanon._methods.synthesize.orthogonal import apportion, draw_in_clusters
+from duckanon._methods.synthesize.pair_tables import choose_by_score
 from duckanon._methods.synthesize.redrawing import Redrawing
-from tests.profiles import sample_of_today
+from duckanon._methods.synthesize.table_groups import find_smallest_size, passes
 from tests.release.surveys import age_groups, columns_of, income_survey, social_survey
 
 
@@ -50,7 +50,7 @@ def few_hold(original: pa.Table, made: pa.Table, least: int) -> dict[str, int]:
 # What an attacker finds
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("keep_out", [0, 25])
 def test_who_knows_everybody_but_one_does_not_count_the_last_one(keep_out: int) -> None:
     """Shares are exact, so that the last person follows from the others', unless the release is silent about some."""
@@ -64,7 +64,7 @@ def test_who_knows_everybody_but_one_does_not_count_the_last_one(keep_out: int) 
     assert np.mean(learnt) == 1.0 if keep_out == 0 else np.mean(learnt) < 0.5
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("keep_out", [0, 25])
 def test_who_knows_everybody_but_one_does_not_compute_the_last_one(keep_out: int) -> None:
     """Numbers come from the table's distribution: an attacker tries which last number makes it the released one."""
@@ -79,7 +79,7 @@ def test_who_knows_everybody_but_one_does_not_compute_the_last_one(keep_out: int
         for candidate in candidates:
             numbers_tried = numbers.copy()
             numbers_tried[person] = np.round(candidate, 3)
-            column = split_columns(pa.table({"x": numbers_tried}), None, Reading(10, {}, None, "error"))[0]
+            column = split_columns(pa.table({"x": numbers_tried}), None, SplitOptions(10, {}, None, "error"))[0]
             safe = SafeNumbers.of(column, None, 10)
             places = safe.at_ranks(np.arange(400.0), np.arange(400), None)
             distances.append(np.abs(np.sort(safe.grid.numbers(places)) - made).sum())
@@ -87,7 +87,7 @@ def test_who_knows_everybody_but_one_does_not_compute_the_last_one(keep_out: int
     assert np.median(errors) < 0.15 if keep_out == 0 else np.median(errors) > 0.5
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("survey", [income_survey, social_survey])
 def test_no_value_of_a_few_people_comes_out(survey) -> None:
     """Nothing that one or two people hold, and of amounts and categories nothing that fewer than k people hold."""
@@ -100,7 +100,7 @@ def test_no_value_of_a_few_people_comes_out(survey) -> None:
     assert few_hold(table.select(wide), made.select(wide), 10) == {}
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_how_large_the_largest_number_is_shows_nowhere() -> None:
     """Who knows all other people, the code and the seed learns nothing of one fortune: the release is the same.
 
@@ -119,7 +119,7 @@ def test_how_large_the_largest_number_is_shows_nowhere() -> None:
         assert not np.isin(np.sort(wages)[-5:], columns_of(found[0])["wage"]).any()
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_the_sizes_of_groups_do_not_tell_the_last_persons_label() -> None:
     """Who knows the labels of all others would only have to count: exact sizes were released."""
     random = np.random.default_rng(7)
@@ -172,7 +172,7 @@ def test_people_with_many_rows_are_one() -> None:
     assert "clinic" in released(table, cols=["place", "level"])["place"].to_pylist()
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(2, 12),
@@ -206,7 +206,7 @@ def test_any_column_comes_out_without_rare_values(seed: int, k: int, kind: str) 
 # What contradicts itself
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_what_follows_from_other_columns_follows_in_the_release() -> None:
     """Age groups, skipped questions, dates of marriage, body mass index and sums, in every row."""
     made = columns_of(released(social_survey(1500, 7), nulls="category"))
@@ -230,7 +230,7 @@ def test_without_derived_columns_contradictions_come_back() -> None:
 # What an analyst keeps
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("survey", [income_survey, social_survey])
 @pytest.mark.parametrize("size", [200, 10_000])
 def test_distributions_shares_and_correlations_stay(survey, size: int) -> None:
@@ -272,7 +272,7 @@ def _comparable(table: dict[str, np.ndarray], original: dict[str, np.ndarray]) -
     return np.array(rows, np.float64)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_more_rows_have_the_same_distribution() -> None:
     """Many more than the table has, and hardly any."""
     table = income_survey(1500, 9)
@@ -283,7 +283,7 @@ def test_more_rows_have_the_same_distribution() -> None:
     assert few_hold(table.select(["wage"]), made.select(["wage"]), 10) == {}
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("seed", [1, 2])
 def test_thin_tails_of_few_digits_and_what_is_computed_keep_their_distribution(seed: int) -> None:
     """Of measurements in tenths the last ones are a few people's each; of an index of two, nearly all are."""
@@ -308,7 +308,7 @@ def test_many_categories_keep_their_shares_and_their_means() -> None:
     wage = np.round(np.exp(8 + random.normal(size=100)[district] + random.normal(size=6000)))
     names = np.array([f"d{number:02}" for number in range(100)])
     table = pa.table({"district": names[district], "wage": wage, "age": random.integers(20, 70, 6000)})
-    parts = split_columns(table, None, Reading(10, {}, None, "error"))
+    parts = split_columns(table, None, SplitOptions(10, {}, None, "error"))
     assert Redrawing.of(parts, None, 10, "auto", random).rank <= 10
     made = columns_of(released(table, cluster_size=500))
     shares = [np.array([(one == name).mean() for name in names]) for one in (names[district], made["district"])]
@@ -328,7 +328,7 @@ def test_clusters_keep_means_and_covariances(seed: int, width: int, count: int) 
     matrix = random.standard_gamma(1, (40 * count, width)) @ random.normal(size=(width, width))
     labels = np.repeat(np.arange(count), 40).astype(np.int32)
     labels = labels[random.permutation(len(labels))]
-    made = redrawn(matrix, labels, len(matrix), random)
+    made = draw_in_clusters(matrix, labels, len(matrix), random)
     np.testing.assert_allclose(made.mean(axis=0), matrix.mean(axis=0), atol=1e-8)
     covariance = np.cov(matrix.T)
     np.testing.assert_allclose(np.cov(made.T), covariance, atol=1e-6 * covariance.max())
@@ -340,12 +340,12 @@ def test_choices_are_made_as_often_as_they_are_wanted(seed: int, rows: int, coun
     """Exactly, and by the largest score where that is possible."""
     random = np.random.default_rng(seed)
     scores = random.normal(size=(rows, count))
-    wanted = apportioned(random.integers(0, 50, count) + np.eye(count, dtype=np.int64)[0], rows)
+    wanted = apportion(random.integers(0, 50, count) + np.eye(count, dtype=np.int64)[0], rows)
     assert wanted.sum() == rows
-    assert np.bincount(chosen(scores, wanted), minlength=count).tolist() == wanted.tolist()
+    assert np.bincount(choose_by_score(scores, wanted), minlength=count).tolist() == wanted.tolist()
     as_they_are = scores.argmax(axis=1)
     counts = np.bincount(as_they_are, minlength=count)
-    assert chosen(scores, counts).tolist() == as_they_are.tolist()
+    assert choose_by_score(scores, counts).tolist() == as_they_are.tolist()
 
 
 def test_sizes_are_chosen_with_a_margin() -> None:
@@ -368,35 +368,62 @@ def test_the_search_knows_people_with_several_rows() -> None:
     person = np.repeat(np.arange(400), 5)
     level = random.standard_t(3, size=(400, 3))[person]
     table = pa.table({"person": person, **{f"x{i}": level[:, i] + 0.1 * random.normal(size=2000) for i in range(3)}})
-    parts = split_columns(table.drop_columns(["person"]), None, Reading(10, {}, None, "error"))
+    parts = split_columns(table.drop_columns(["person"]), None, SplitOptions(10, {}, None, "error"))
     by_person = Redrawing.of(parts, person, 10, "auto", random)
     by_row = Redrawing.of(parts, None, 10, "auto", random)
     sizes = [
-        smallest_size(one, np.arange(2000), 25, np.random.default_rng(seed), silent) or 2000.0
+        find_smallest_size(one, np.arange(2000), 25, np.random.default_rng(seed), tell_nobody) or 2000.0
         for one in (by_person, by_row)
         for seed in range(3)
     ]
     assert np.median(sizes[:3]) > np.median(sizes[3:])
 
 
-@pytest.mark.study
-@pytest.mark.parametrize("survey", sample_of_today([income_survey, social_survey], part=2))
-def test_isolated_people_are_hardly_recognised(survey) -> None:
+@pytest.mark.thorough
+def test_isolated_people_are_hardly_recognised() -> None:
     """The paired audit of all records as one cluster is near what is aimed at; that of small clusters is not."""
-    table = survey(1500, 10)
+    table = income_survey(1500, 10)
     random = np.random.default_rng(0)
-    redrawing = Redrawing.of(split_columns(table, None, Reading(10, {}, None, "category")), None, 10, "auto", random)
+    redrawing = Redrawing.of(
+        split_columns(table, None, SplitOptions(10, {}, None, "category")), None, 10, "auto", random
+    )
     points = redrawing.matrix(redrawing.original(np.arange(1500)), None).astype(np.float64)
 
     def audited(size: float | None, audits: int) -> float:
         def release(half: np.ndarray, chance: np.random.Generator) -> np.ndarray:
             used = chance.permutation(half)[25:]
-            parts = redrawing.redrawn(used, len(half), size, chance)
+            parts = redrawing.redraw(used, len(half), size, chance)
             return redrawing.matrix(parts, None).astype(np.float64)
 
         # one audit alone is off by .011 to .016: the mean of several is judged
-        return float(np.mean([paired_audit(points, release, seed=seed) for seed in range(audits)]))
+        return float(np.mean([audit_pairs(points, release, seed=seed) for seed in range(audits)]))
 
     whole = audited(None, 16)
-    assert whole <= 0.56  # 48 audits have a mean of .545 (incomes), 64 of .547 (social): three standard errors of 16
+    assert whole <= 0.56  # 48 audits have a mean of .545: three standard errors of 16
     assert audited(40, 4) > whole + 0.02
+
+
+def test_the_search_of_a_size_tells_how_far_it_is() -> None:
+    random = np.random.default_rng(2)
+    table = pa.table({f"x{i}": random.standard_t(3, size=600) for i in range(3)})
+    parts = split_columns(table, None, SplitOptions(3, {}, None, "error"))
+    redrawing = Redrawing.of(parts, None, 3, "auto", random)
+    told: list[float] = []
+    find_smallest_size(redrawing, np.arange(600), 5, random, told.append)
+    assert len(told) > 1
+    assert told == sorted(told)
+    assert 0 <= told[0] <= told[-1] <= 1
+
+
+def test_a_missing_value_that_a_survey_does_not_have_is_one_of_its_other_numbers() -> None:
+    """Of a column of choices it is the commonest one; and where the survey has missing values, it is one of those."""
+    random = np.random.default_rng(1)
+    numbers = [*random.normal(size=100).tolist(), *[0.0] * 200]  # the commonest is no number like the others
+    table = pa.table({"x": numbers, "y": [*numbers[:-20], *[None] * 20], "z": [1] * 90 + [2] * 210})
+    columns = split_columns(table, None, SplitOptions(10, {"x": [0.0], "y": [0.0]}, ["z"], "category"))
+    missing = pa.array([None], pa.float64())
+    x, y, z = (int(NumbersOfSurvey.of(column).choices(missing)[0]) for column in columns)
+    assert (columns[0].regular is None, columns[2].regular is None) == (False, True)
+    assert x == len(columns[0].outcomes)
+    assert y == int(columns[1].codes[-1]) != len(columns[1].outcomes)
+    assert z == int(columns[2].codes[-1])

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from duckanon._methods.boxes.shaping import Statistic, sensitivities
+from duckanon._methods.boxes.shaping import Statistic, measure_sensitivities
 
 NAMES = ("x", "y", "z", "u")
 
@@ -83,15 +83,15 @@ def expected(statistics: list[Statistic], data: dict[str, np.ndarray]) -> np.nda
 @pytest.mark.parametrize("statistics", [[s] for s in STATISTICS] + [STATISTICS], ids=str)
 def test_against_finite_differences(statistics):
     data = example()
-    got = sensitivities(data, statistics).at(list(data.values()))
+    got = measure_sensitivities(data, statistics).at(list(data.values()))
     got = np.array([np.broadcast_to(a, 25) for a in got])
     np.testing.assert_allclose(got, expected(statistics, data), rtol=1e-5, atol=1e-5)
 
 
 def test_the_default_knows_no_units():
     data = example(500)
-    got = sensitivities(data)
-    changed = sensitivities({name: 100 * column - 7 for name, column in data.items()})
+    got = measure_sensitivities(data)
+    changed = measure_sensitivities({name: 100 * column - 7 for name, column in data.items()})
     for a, b, column in zip(got.at([]), changed.at([]), data.values(), strict=True):
         assert isinstance(a, float)
         assert a == pytest.approx(100 * b)
@@ -100,7 +100,7 @@ def test_the_default_knows_no_units():
 
 def test_floor_for_a_mean_near_zero():
     x = np.array([-1.0, 1.0] * 50)
-    (a,) = sensitivities({"x": x}, [Statistic("mean", ("x",))]).at([x])
+    (a,) = measure_sensitivities({"x": x}, [Statistic("mean", ("x",))]).at([x])
     assert a == pytest.approx(1 / (0.1 * 0.1))
 
 
@@ -110,7 +110,7 @@ def test_constant_columns():
         None,
         [Statistic("mean", ("x",)), Statistic("standard_deviation", ("x",)), Statistic("mean", ("y",))],
     ):
-        a, _ = sensitivities(data, statistics).at(list(data.values()))
+        a, _ = measure_sensitivities(data, statistics).at(list(data.values()))
         assert np.max(a) == 0
 
 
@@ -150,5 +150,5 @@ def test_constant_columns():
 def test_wrong_input(statistics, message):
     x = np.arange(10.0)
     with pytest.raises(ValueError) as raised:  # noqa: PT011 - the whole message is compared
-        sensitivities({"x": x, "y": 2 * x, "z": np.ones(10)}, statistics)
+        measure_sensitivities({"x": x, "y": 2 * x, "z": np.ones(10)}, statistics)
     assert str(raised.value) == message

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from duckanon._core.common.people import NOBODY
-from duckanon._methods.suppress.suppress_cells import column_costs, suppressed
+from duckanon._methods.suppress.suppress_cells import choose_cells, weigh_columns
 from tests.profiles import dear
 from tests.sqltest import data_file
 
@@ -46,15 +46,15 @@ def test_k_people_agree_with_every_record(table, k: int, with_nulls: bool, with_
     codes, whose = np.where(is_null, 3, codes), people if with_people else None
     if people_among(np.ones(len(codes), bool), whose) < k:
         return
-    costs = column_costs([str(j) for j in range(codes.shape[1])], [3] * codes.shape[1], [])
-    cells = suppressed(codes, is_null, whose, k, costs, "any")
+    costs = weigh_columns([str(j) for j in range(codes.shape[1])], [3] * codes.shape[1], [])
+    cells = choose_cells(codes, is_null, whose, k, costs, "any")
     assert not (cells & is_null).any()
     after = is_null | cells
     for row in range(len(codes)):
         assert people_among(agreeing(codes, after, row), whose) >= k
         # NULLs that other records got do not count: the original table is what an attacker may know.
         assert people_among(agreeing(codes, is_null | after[row], row), whose) >= k
-    strict = is_null | suppressed(codes, is_null, whose, k, costs, "value")
+    strict = is_null | choose_cells(codes, is_null, whose, k, costs, "value")
     released = np.where(strict, -1, codes)
     for row in released:
         assert people_among((released == row).all(axis=1), whose) >= k
@@ -67,8 +67,8 @@ def test_no_record_could_do_with_fewer_cells(table, k: int, with_people: bool) -
     if people_among(np.ones(len(codes), bool), whose) < k:
         return
     columns = codes.shape[1]
-    costs = column_costs([str(j) for j in range(columns)], [3] * columns, [])
-    cells = suppressed(codes, np.zeros(codes.shape, bool), whose, k, costs, "any")
+    costs = weigh_columns([str(j) for j in range(columns)], [3] * columns, [])
+    cells = choose_cells(codes, np.zeros(codes.shape, bool), whose, k, costs, "any")
     for row, chosen in zip(codes, cells, strict=True):
         ways = [
             np.isin(np.arange(columns), left)
@@ -84,13 +84,13 @@ def test_importance_decides_among_equals() -> None:
     codes = np.array([[0, 1]] * 3 + [[1, 0]] * 3 + [[1, 1]])
     nothing = np.zeros(codes.shape, bool)
     for important, place in ((["a"], 1), (["b"], 0)):
-        cells = suppressed(codes, nothing, None, 3, column_costs(["a", "b"], [2, 2], important), "any")
+        cells = choose_cells(codes, nothing, None, 3, weigh_columns(["a", "b"], [2, 2], important), "any")
         assert cells.sum() == 1
         assert cells[-1, place]
 
 
 def test_columns_of_many_values_matter_least() -> None:
-    costs = column_costs(["a", "b", "c", "d"], [9, 2, 5, 7], ["d"])
+    costs = weigh_columns(["a", "b", "c", "d"], [9, 2, 5, 7], ["d"])
     assert np.argsort(costs).tolist() == [0, 2, 1, 3]
     assert costs.sum() < 5
 
@@ -100,7 +100,7 @@ def survey() -> pa.Table:
     return pa.table({name: [int(row[name]) for row in rows] for name in KEYS})
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize(("k", "sdcmicro"), [(3, 293), (5, 500)])
 def test_fewer_cells_than_sdcmicro(con: Connection, k: int, sdcmicro: int) -> None:
     con.register("survey", survey())
@@ -132,6 +132,6 @@ def test_other_cells_stay_as_they_were(shared: Connection, table, k: int, nulls:
 @pytest.mark.thorough
 def test_a_large_table() -> None:
     codes = np.random.default_rng(0).zipf(1.7, size=(200_000, 6)) % 12
-    costs = column_costs([str(j) for j in range(6)], [12] * 6, [])
-    cells = suppressed(codes, np.zeros(codes.shape, bool), None, 5, costs, "any")
+    costs = weigh_columns([str(j) for j in range(6)], [12] * 6, [])
+    cells = choose_cells(codes, np.zeros(codes.shape, bool), None, 5, costs, "any")
     assert 0 < cells.mean() < 0.1

@@ -13,7 +13,7 @@ def found() -> dict[str, surveys.Survey]:
     return {survey.name: survey for survey in surveys.surveys(1)}
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_originals_contradict_nothing(found) -> None:
     """The questions are right: people of the surveys answer them without contradiction."""
     for survey in found.values():

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon import spectral
-from duckanon._core.encoding.fit import fit
+from duckanon._core.encoding.fit import fit_columns
 from duckanon._methods.swap.components import permute_components, principal_components
 from duckanon._methods.swap.declared import SVD_SWAP
-from duckanon._methods.swap.svd import svd_swap as swap_components
+from duckanon._methods.swap.svd import swap_scores as swap_components
 from tests.profiles import cheap
 
 
@@ -72,7 +72,7 @@ def test_golden_properties_of_a_matrix(seed: int, width: int, rank: int, rows: i
 
 def test_groups_keep_their_sum_before_the_largest_is_taken() -> None:
     table = mixed(2000)
-    encoding, _ = fit(table, nulls="category")
+    encoding, _ = fit_columns(table, nulls="category")
     swapped = swap_matrix(encoding.matrix(table), 1.5, np.random.default_rng(0))
     for column, group in zip(encoding.columns, encoding.groups, strict=True):
         values = getattr(column, "values", ())
@@ -91,7 +91,7 @@ def test_rank_of_groups_copies_and_tiny_components(rows: int) -> None:
     )
     for each, more in ((table, 0), (wide, 1)):
         for ordered in (each, each.sort_by("s")):
-            encoding, moments = fit(ordered, log=[])
+            encoding, moments = fit_columns(ordered, log=[])
             deviations, directions = principal_components(moments.covariance)
             assert len(deviations) == directions.shape[1] == 5 + 7 + 2 + 1 + more
             if rows == 1000:
@@ -122,13 +122,13 @@ def test_components_that_cannot_be_mended_take_the_best_draw() -> None:
     assert best < plain
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_release_has_the_schema_the_range_and_nearly_the_covariance() -> None:
     table = mixed(20_000)
     result = released(table, seed=1, nulls="category")
     assert result.schema == table.schema
     assert result.num_rows == table.num_rows
-    encoding, moments = fit(table, nulls="category")
+    encoding, moments = fit_columns(table, nulls="category")
     again = encoding.matrix(result)
     np.testing.assert_allclose(again.mean(axis=0)[:2], moments.mean[:2], atol=0.02)
     np.testing.assert_allclose(np.cov(again.T)[:3, :3], moments.covariance[:3, :3], atol=0.03)
@@ -141,7 +141,7 @@ def test_a_release_has_the_schema_the_range_and_nearly_the_covariance() -> None:
     assert 0.1 < result["n"].null_count / 20_000 < 0.3
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("rows", [3000, 120_000])
 def test_the_order_of_sorted_rows_links_nothing(rows: int) -> None:
     table = mixed(rows).sort_by("g")
@@ -164,7 +164,7 @@ def test_seeds(options: dict) -> None:
     assert not released(table, nulls="category", **options).equals(released(table, nulls="category", **options))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_blocks_of_a_memory_limit(tmp_path: os.PathLike, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sorted rows: contiguous blocks would keep the order, random ones spread each over the whole range."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

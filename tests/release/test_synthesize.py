@@ -15,16 +15,23 @@ from hypothesis import strategies as st
 from sklearn.tree import DecisionTreeRegressor
 
 from duckanon import spectral
-from duckanon._core.encoding.column_split import Reading, split_columns
-from duckanon._core.encoding.parts import doubles
+from duckanon._core.encoding.column_split import SplitOptions, split_columns
+from duckanon._core.encoding.parts import read_doubles
 from duckanon._methods.releasable.safe_numbers import SafeNumbers
-from duckanon._methods.synthesize.allowed_cells import allowed_cells
-from duckanon._methods.synthesize.binned_trees import binned_tree
-from duckanon._methods.synthesize.implications import found_implications, rows_of
-from duckanon._methods.synthesize.leaf_draws import climbed, drawn_choices, drawn_ranks, leaf_shares
-from duckanon._methods.synthesize.predictors import NO_NUMBER
-from duckanon._methods.synthesize.sequential_trees import FEWEST_BINNED, Response, grow_tree
-from duckanon._methods.synthesize.weighted_counts import person_weights
+from duckanon._methods.synthesize.binned_trees import grow_binned_tree
+from duckanon._methods.synthesize.coded_table import _fill_numbers as fill
+from duckanon._methods.synthesize.coded_table import is_usual, weigh_rows
+from duckanon._methods.synthesize.column_draw import divide_cells
+from duckanon._methods.synthesize.implications import find_implications, rows_of
+from duckanon._methods.synthesize.leaf_draws import (
+    NO_NUMBER,
+    draw_choices,
+    draw_ranks,
+    find_leaf_shares,
+    restrict_shares,
+)
+from duckanon._methods.synthesize.leaf_learner import FEWEST_BINNED, Response, grow_tree
+from duckanon._methods.synthesize.redrawing import _measure_gains as gains_of_moves
 from tests.profiles import cheap
 from tests.release import synthesis_quality
 from tests.release.surveys import columns_of, income_survey, social_survey
@@ -113,7 +120,7 @@ def tables(draw: st.DrawFn) -> tuple[pa.Table, int]:
     return table.set_column(place, missing, column.cast(table.schema.field(missing).type)), draw(st.integers(3, 12))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @cheap
 @given(tables(), st.integers(1, 500), st.integers(0, 3))
 def test_types_counts_and_values_are_as_promised(drawn: tuple[pa.Table, int], rows: int, seed: int) -> None:
@@ -154,13 +161,13 @@ def test_leaves_hold_so_many_people_where_people_have_several_rows() -> None:
     people = random.integers(0, 300, 3000)
     features = random.normal(size=(3000, 3)).astype(np.float32)
     response = Response(np.zeros(3000, np.int64), 0, features[:, 0] + random.normal(size=3000))
-    tree = grow_tree(features, response, 25, person_weights(people), random)
+    tree = grow_tree(features, response, 25, weigh_rows(people), random)
     leaves = tree.leaves(features)
     assert len(set(leaves)) > 1
     assert all(len(set(people[leaves == leaf])) >= 25 for leaf in set(leaves))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_trees_of_many_people_tell_as_much_in_bins() -> None:
     """Leaves hold enough people, and explain other people's numbers as those of scikit-learn's tree do."""
     random = np.random.default_rng(7)
@@ -170,7 +177,7 @@ def test_trees_of_many_people_tell_as_much_in_bins() -> None:
     numbers = np.sin(9 * features[:, 0]) * features[:, 1] + (features[:, 2] % 7) / 7
     numbers = numbers + random.normal(0, 0.2, len(numbers))
     halves = np.arange(2 * FEWEST_BINNED) < FEWEST_BINNED
-    made = binned_tree(features[halves], numbers[halves], 25)
+    made = grow_binned_tree(features[halves], numbers[halves], 25)
     inner = np.flatnonzero(made.left >= 0)
     assert (np.minimum(made.left, made.right)[inner] > inner).all()
     explained = []
@@ -195,10 +202,18 @@ def test_trees_of_many_people_tell_as_much_in_bins() -> None:
 
 def test_rare_choices_of_a_leaf_are_those_of_its_parent() -> None:
     counts = np.array([[60.0, 30, 10], [40, 5, 2], [20, 25, 8], [1, 1, 2]])
-    shares = leaf_shares(counts, counts, np.array([0, 0, 0, 2]))
+    shares = find_leaf_shares(counts, counts, np.array([0, 0, 0, 2]))
     assert np.allclose(shares[0], [0.6, 0.3, 0.1])
     assert np.allclose(shares[1], [40 / 47, 5 / 47, 2 / 47])  # one rare choice: it has the others' weight alone
     assert np.allclose(shares[3], shares[2])  # nobody's choice is common: all are the parent's
+
+
+def test_a_part_of_the_people_has_the_rare_choices_of_the_whole_table() -> None:
+    counts = np.array([[60.0, 2, 1], [40, 1, 0], [20, 1, 1]])
+    shares = find_leaf_shares(counts, counts, np.array([0, 0, 0]), np.array([0.7, 0.2, 0.1]))
+    assert np.allclose(shares[0], [0.7, 0.2, 0.1])
+    assert np.allclose(shares[1], np.array([40, 2 / 3, 1 / 3]) / 41)  # one person of a rare choice: as 0.2 to 0.1
+    assert np.allclose(shares[2], np.array([20, 4 / 3, 2 / 3]) / 22)
 
 
 @cheap
@@ -209,9 +224,59 @@ def test_choices_are_drawn_as_often_as_wanted(seed: int, choices: int, cells: in
     of_row = random.integers(0, cells, 200)
     wanted = random.multinomial(200, np.full(choices, 1 / choices))
     shares = random.dirichlet(np.ones(choices), cells)
-    assert np.bincount(drawn_choices(shares, of_row, wanted, random), minlength=choices).tolist() == wanted.tolist()
+    assert np.bincount(draw_choices(shares, of_row, wanted, random), minlength=choices).tolist() == wanted.tolist()
     shares[:, 0] = 0.0
-    assert 0 not in drawn_choices(shares, of_row, wanted, random)
+    assert 0 not in draw_choices(shares, of_row, wanted, random)
+
+
+@cheap
+@given(st.integers(0, 2**32), st.integers(1, 12))
+def test_ranks_lie_between_means_of_three_neighbours(seed: int, people: int) -> None:
+    """Without noise a leaf's ranks are spread evenly from the mean of its three lowest to that of its three highest."""
+    random = np.random.default_rng(seed)
+    leaves = random.permutation(np.repeat([3, 7], people))
+    ranks, new_leaves = random.random(2 * people), random.choice([3, 7], 40)
+    drawn = draw_ranks(leaves, ranks, new_leaves, None, 0.0, np.random.default_rng(seed))
+    for leaf, place, rank in zip(new_leaves, np.random.default_rng(seed).random(40), drawn, strict=True):
+        own = np.sort(ranks[leaves == leaf])
+        means = [own[first : first + 3].mean() for first in range(max(people - 2, 1))]
+        assert rank == pytest.approx(np.interp(place * (len(means) - 1), np.arange(len(means)), means))
+
+
+def test_what_is_not_regular_is_filled_as_a_regression_says() -> None:
+    """A column that the others decide gets what they say; the rest of one that they do not is drawn from its own."""
+    random = np.random.default_rng(1)
+    matrix = random.normal(size=(500, 3))
+    matrix[:, 1] = 5 + 2 * matrix[:, 0] - 3 * matrix[:, 2]
+    truth, is_regular = matrix.copy(), np.arange(500) >= 60
+    matrix[~is_regular, 1] = 0.0
+    fill(matrix, 1, is_regular, random)
+    assert np.allclose(matrix, truth, atol=0.1)
+    noise = random.normal(100, 1, 500)
+    matrix[:, 1] = np.where(is_regular, noise, 0.0)
+    fill(matrix, 1, is_regular, random)
+    assert (matrix[:, 1] > noise.min() - 1).all()
+    assert 0.5 < matrix[~is_regular, 1].std() < 1.5
+    fill(matrix, 1, np.zeros(500, bool), random)  # nobody to learn from
+
+
+@cheap
+@given(st.integers(0, 2**32), st.integers(2, 9))
+def test_what_an_exchange_gains_is_how_much_the_squares_fall(seed: int, bins: int) -> None:
+    random = np.random.default_rng(seed)
+    counts, shares = random.integers(1, 9, bins), random.dirichlet(np.ones(bins))
+    before, after = random.integers(0, bins, (2, 30))
+
+    def ahead(one: np.ndarray) -> np.ndarray:
+        return np.cumsum(one / counts.sum() - shares)[:-1]
+
+    gains = []
+    for left, entered in zip(before, after, strict=True):
+        moved = counts.copy()
+        moved[left] -= 1
+        moved[entered] += 1
+        gains.append((ahead(counts) ** 2).sum() - (ahead(moved) ** 2).sum())
+    assert np.allclose(gains_of_moves(ahead(counts), int(counts.sum()), before, after), gains)
 
 
 @cheap
@@ -221,7 +286,7 @@ def test_ranks_stay_within_limits(seed: int, low: float) -> None:
     limits = np.full(100, low), np.minimum(low + random.random(100), 1.0)
     leaves = random.integers(0, 3, 60)
     leaves[:3] = [0, 1, 2]
-    drawn = drawn_ranks(leaves, random.random(60), random.integers(0, 3, 100), limits, 0.1, random)
+    drawn = draw_ranks(leaves, random.random(60), random.integers(0, 3, 100), limits, 0.1, random)
     assert ((drawn >= limits[0]) & (drawn <= limits[1])).all()
 
 
@@ -229,11 +294,11 @@ def test_cells_divide_leaves_only_where_rules_do() -> None:
     leaves = np.array([1, 1, 2, 2])
     has_choice = np.array([[True, True], [True, True], [True, False]])
     limits = [(np.array([0, 1, 0, 1]), np.array([[True, True], [True, False]]))]
-    nodes, cells, allowed = allowed_cells(leaves, has_choice, limits)
+    nodes, cells, allowed = divide_cells(leaves, has_choice, limits)
     assert len(nodes) == 3  # leaf 2 has the first choice only, which both classes may have
     assert cells[2] == cells[3]
     assert allowed[cells[1]].tolist() == [True, False]
-    shares, is_possible = climbed(np.full((3, 2), 0.5), nodes, allowed, np.zeros(3, np.int64))
+    shares, is_possible = restrict_shares(np.full((3, 2), 0.5), nodes, allowed, np.zeros(3, np.int64))
     assert is_possible.all()
     assert shares[cells[1]].tolist() == [0.5, 0.0]
 
@@ -245,9 +310,9 @@ def test_limits_are_values_of_many_people() -> None:
     wage = np.where(age < 16, 0.0, 1000.0 + np.arange(2000) % 400)
     first = int(np.flatnonzero(age == 15)[0])
     age[first], wage[first] = 15.5, 1234.0
-    columns = split_columns(pa.table({"age": age, "wage": wage}), None, Reading(10, {}, None, "error"))
+    columns = split_columns(pa.table({"age": age, "wage": wage}), None, SplitOptions(10, {}, None, "error"))
     for exceptions in (0, 2):
-        (limits,) = found_implications(columns, [], None, 10, exceptions).ranges
+        (limits,) = find_implications(columns, [], None, 10, exceptions).ranges
         shared = {value for value, count in Counter(age.tolist()).items() if count >= 10}
         found = set(limits.low[np.isfinite(limits.low)]) | set(limits.high[np.isfinite(limits.high)])
         assert found <= shared
@@ -277,12 +342,12 @@ def test_chance_makes_no_rules() -> None:
                 "amount": np.round(random.normal(size=1000), 2),
             }
         )
-        columns = split_columns(table, None, Reading(10, None, None, "error"))
-        found = found_implications(columns, [], None, 10, 2)
+        columns = split_columns(table, None, SplitOptions(10, None, None, "error"))
+        found = find_implications(columns, [], None, 10, 2)
         assert not found.pairs
         assert not found.ranges
         assert not found.ordered
-        assert not found.broken(rows_of(columns)).any()
+        assert not found.is_broken(rows_of(columns)).any()
 
 
 # What an attacker finds
@@ -321,14 +386,14 @@ def noisy_copy(table: pa.Table, seed: int) -> pa.Table:
     )
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_an_isolated_person_is_found_in_noisy_copies_and_hardly_in_new_records() -> None:
     """Copies are found, new records hardly: .62 of 1,200 pairs (.61 with fixed limits), of 72 with an error of .06."""
     assert membership_advantage(noisy_copy, 24) > 0.9
     assert membership_advantage(lambda table, seed: released(table, seed=seed), 72) <= 0.75
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_who_knows_everybody_but_one_does_not_count_the_last_one() -> None:
     """Without people kept out, shares are exact, and the last person follows from the others'."""
     table = income_survey(600, 3).select(["age", "sex", "wage"])
@@ -374,7 +439,7 @@ def test_sums_hold_in_small_tables_of_numbers_that_few_share(rows: int) -> None:
     assert not few_hold(table, new, 3)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_generated_surveys_are_hardly_told_from_other_people() -> None:
     for make in (income_survey, social_survey):
         both = make(3000, 1)
@@ -415,7 +480,7 @@ def test_surveys_are_hardly_told_from_other_people(name: str) -> None:
 def test_limits_are_drawn_so_that_one_person_more_seldom_decides() -> None:
     """A category of k people, and a number of three, come out in some releases only; of one or two people never."""
     random = np.random.default_rng(1)
-    reading = Reading(10, {}, None, "error", random)
+    reading = SplitOptions(10, {}, None, "error", random)
     rare = np.array([reading.is_rare(np.array([9, 10, 11, 12, 400])) for _ in range(300)]).mean(axis=0)
     assert rare[0] == 1
     assert 0.55 < rare[1] < 0.78
@@ -423,15 +488,21 @@ def test_limits_are_drawn_so_that_one_person_more_seldom_decides() -> None:
     assert rare[3:].tolist() == [0, 0]
     assert reading.is_rare(np.array([10, 3])).tolist() == [False, True]  # or else nothing would be left
     ages = np.repeat(np.arange(60), np.tile([2, 3, 5, 8], 15))
-    (column,) = split_columns(pa.table({"age": ages}), None, Reading(10, {}, [], "error"))
+    (column,) = split_columns(pa.table({"age": ages}), None, SplitOptions(10, {}, [], "error"))
     assert SafeNumbers.of(column, None, 10).least == 3
     shown = np.zeros(4)
     for _ in range(40):
         numbers = SafeNumbers.of(column, None, 10, random)
         assert set(SafeNumbers.of(column, None, 10).rare.tolist()) <= set(numbers.rare.tolist())
-        values = np.rint(doubles(numbers.grid.array(numbers.rare, None))).astype(int)
+        values = np.rint(read_doubles(numbers.grid.array(numbers.rare, None))).astype(int)
         shown += 1 - np.bincount(values % 4, minlength=4) / 15
     assert shown[0] == 0  # of two people
     assert 0.15 < shown[1] / 40 < 0.35  # of three
     assert 0.65 < shown[2] / 40 < 0.85  # of five
     assert shown[3] == 40
+
+
+def test_numbers_that_a_few_people_have_are_not_usual() -> None:
+    table = pa.table({"rooms": [1] * 50 + [2] * 50 + [3] * 4, "height": np.random.default_rng(1).normal(size=104)})
+    columns = split_columns(table, None, SplitOptions(10, {}, ["rooms"], "category"))
+    assert is_usual(columns).tolist() == [True] * 100 + [False] * 4

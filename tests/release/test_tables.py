@@ -11,16 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from duckanon._methods.tables import exact_audit as exact_module
-from duckanon._methods.tables import interval_audit as interval_module
-from duckanon._methods.tables.cell_key import KEY_BITS, VARIANCE, perturbations, perturbed
-from duckanon._methods.tables.exact_audit import exact_audit
-from duckanon._methods.tables.interval_audit import System, narrow_cells
-from duckanon._methods.tables.patterns import hide_cells, system_of
-from duckanon._methods.tables.primary import CellRule, primary_cells
-from duckanon._methods.tables.relations import relations_of
-from duckanon._methods.tables.repair import Flow
-from duckanon._methods.tables.suppression import cell_costs, hide_groups
+from duckanon._methods.tables import hidden_cell_audits as exact_module
+from duckanon._methods.tables import hidden_cell_audits as interval_module
+from duckanon._methods.tables.cell_key import KEY_BITS, VARIANCE, perturb_counts, tabulate_noise
+from duckanon._methods.tables.declared import _method_fits as method_fits
+from duckanon._methods.tables.hidden_cell_audits import System, find_narrow_cells, run_exact_audit
+from duckanon._methods.tables.patterns import Flow, compute_costs, hide_cells, hide_groups, make_system
+from duckanon._methods.tables.primary import CellRule, find_primary_cells
+from duckanon._methods.tables.relations import find_relations
 from tests.profiles import cheap, dear
 from tests.release.tabulated import (
     count_table,
@@ -40,16 +38,16 @@ def test_one_small_cell_of_microdata1_takes_three_more() -> None:
     ).fetchall()
     cells = count_table({(region, gender): count for region, gender, count in rows}, ["region", "gender"])
     hidden = flags(cells, {("A", "female")})
-    assert hide_groups(cells, relations_of(cells), hidden, CellRule(2), cell_costs(cells)).sum() == 4
+    assert hide_groups(cells, find_relations(cells), hidden, CellRule(2), compute_costs(cells)).sum() == 4
 
 
 def test_small_and_empty_cells_of_z1_are_six() -> None:
     """As GaussSuppression hides them for at most three people, empty cells included."""
     rows = duckdb.sql(f"SELECT region, hovedint, ant FROM '{data_file('tables/z1.csv')}'").fetchall()
     cells = count_table({row[:2]: row[2] for row in rows}, ["region", "hovedint"], with_empty=True)
-    primary = primary_cells(cells, CellRule(4), protects_zeros=True).cells
-    costs = cell_costs(cells, protects_zeros=True)
-    assert hide_groups(cells, relations_of(cells), primary, CellRule(2), costs).sum() == 6
+    primary = find_primary_cells(cells, CellRule(4), protects_zeros=True).cells
+    costs = compute_costs(cells, protects_zeros=True)
+    assert hide_groups(cells, find_relations(cells), primary, CellRule(2), costs).sum() == 6
 
 
 def test_a_cell_that_follows_from_nine_hidden_ones_takes_one_more() -> None:
@@ -58,19 +56,19 @@ def test_a_cell_that_follows_from_nine_hidden_ones_takes_one_more() -> None:
     counts = {(row, "abcd"[place]): value for row, each in values.items() for place, value in enumerate(each)}
     cells = count_table(counts, ["row", "column"])
     hidden = flags(cells, set(zip("wwwxxyyzz", "abcacbdbd", strict=True)))
-    relations = relations_of(cells)
-    assert names_of(cells, exact_audit(relations.matrix, hidden).is_derivable) == [("w", "b")]
+    relations = find_relations(cells)
+    assert names_of(cells, run_exact_audit(relations.matrix, hidden).is_derivable) == [("w", "b")]
     system = System(relations.matrix, cells.value, np.zeros(len(cells)))
     (cell,) = np.flatnonzero(flags(cells, {("w", "b")}))
-    flow = Flow(system, relations, cell_costs(cells), hidden)
+    flow = Flow(system, relations, compute_costs(cells), hidden)
     assert flow.move(int(cell), 10)
     assert (flow.hidden & ~hidden).sum() == 1
     hidden |= flags(cells, {("x", "d")})
     assert interval_by_program(relation_matrix(cells), cells.value, hidden, int(cell)) == pytest.approx((0, 78))
     need = np.where(flags(cells, {("w", "b")}), 1.0, 0)
     asked = need > 0
-    assert [len(found) for found in narrow_cells(system, hidden, asked, 47 * need, 31 * need)] == [0, 0]
-    assert [len(found) for found in narrow_cells(system, hidden, asked, 48 * need, 32 * need)] == [0, 1]
+    assert [len(result) for result in find_narrow_cells(system, hidden, asked, 47 * need, 31 * need)] == [0, 0]
+    assert [len(result) for result in find_narrow_cells(system, hidden, asked, 48 * need, 32 * need)] == [0, 1]
 
 
 def test_two_hierarchies_of_one_column_are_protected_together() -> None:
@@ -79,8 +77,8 @@ def test_two_hierarchies_of_one_column_are_protected_together() -> None:
     county = {region: ["county 1" if region in "ABIJ" else "county 2"] for region in people}
     size = {region: ["big" if region in "LM" else "small"] for region in people}
     cells = count_table({(region,): count for region, count in people.items()}, ["region"], {"region": [county, size]})
-    primary = primary_cells(cells, CellRule(4)).cells
-    assert names_of(cells, exact_audit(relations_of(cells).matrix, primary).is_derivable) == [("K",)]
+    primary = find_primary_cells(cells, CellRule(4)).cells
+    assert names_of(cells, run_exact_audit(find_relations(cells).matrix, primary).is_derivable) == [("K",)]
     pattern = hide_cells(cells, CellRule(4))
     assert ("N",) in names_of(cells, pattern.withheld)
     assert len(pattern.faults.cells) == 0
@@ -94,7 +92,7 @@ def tables(draw: st.DrawFn) -> dict[tuple[str, ...], int]:
     return {cell: draw(st.sampled_from([0, 1, 2, 4, 6, 9, 15, 40])) for cell in inner}
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @cheap
 @given(tables(), st.integers(0, 10**6), st.booleans())
 def test_the_exact_audit_is_that_of_ranks(counts: dict[tuple[str, ...], int], seed: int, projects: bool) -> None:
@@ -102,10 +100,10 @@ def test_the_exact_audit_is_that_of_ranks(counts: dict[tuple[str, ...], int], se
     cells = count_table(counts, ["one", "two", "three"][: len(next(iter(counts)))], with_empty=True)
     random = np.random.default_rng(seed)
     hidden = random.random(len(cells)) < random.choice([0.2, 0.4, 0.6])
-    relations = relations_of(cells)
+    relations = find_relations(cells)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact_module, "ELIMINATED", 0 if projects else 1_500)
-        audit = exact_audit(relations.matrix, hidden)
+        audit = run_exact_audit(relations.matrix, hidden)
     matrix = relation_matrix(cells)
     assert (audit.is_derivable == derivable_by_rank(matrix, hidden)).all()
     for first, second in itertools.combinations(np.flatnonzero(hidden & ~audit.is_derivable)[:4], 2):
@@ -115,7 +113,7 @@ def test_the_exact_audit_is_that_of_ranks(counts: dict[tuple[str, ...], int], se
         assert (audit.determined_with[first] == audit.determined_with[second]) == gives_away
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(tables(), st.integers(0, 10**6))
 def test_the_interval_audit_is_that_of_one_program_per_cell(counts: dict[tuple[str, ...], int], seed: int) -> None:
@@ -125,8 +123,8 @@ def test_the_interval_audit_is_that_of_one_program_per_cell(counts: dict[tuple[s
     asked = hidden & (random.random(len(cells)) < 0.5)
     below, above = random.integers(0, 8, len(cells)).astype(float), random.integers(0, 8, len(cells)).astype(float)
     below = np.minimum(below, cells.value)
-    system = System(relations_of(cells).matrix, cells.value, np.zeros(len(cells)))
-    low, high = narrow_cells(system, hidden, asked, below, above)
+    system = System(find_relations(cells).matrix, cells.value, np.zeros(len(cells)))
+    low, high = find_narrow_cells(system, hidden, asked, below, above)
     for cell in np.flatnonzero(asked):
         least, most = interval_by_program(relation_matrix(cells), cells.value, hidden, int(cell))
         assert (cell in low) == (least > cells.value[cell] - below[cell] + 1e-6)
@@ -137,17 +135,17 @@ def test_many_small_cells_fail_without_a_program_for_each(monkeypatch: pytest.Mo
     """What margins leave for their cells shows most of them; those that fail are those of one program per cell."""
     programs: list[bool] = []
 
-    def solve(*args: object, **given: object) -> object:
+    def solve(*args: object, **options: object) -> object:
         programs.append(True)
-        return linprog(*args, **given)
+        return linprog(*args, **options)
 
     monkeypatch.setattr(interval_module, "linprog", solve)
     for rows, sizes, most in [(24, (24, 11, 4), 0), (60, (12, 7), 15)]:
         people = {tuple(f"v{row % size}" for size in sizes): 1 + row % (4 - len(sizes)) for row in range(rows)}
         cells = count_table(people, ["one", "two", "three"][: len(sizes)])
-        system, primary = system_of(cells, relations_of(cells)), primary_cells(cells, CellRule(10))
+        system, primary = make_system(cells, find_relations(cells)), find_primary_cells(cells, CellRule(10))
         programs.clear()
-        _, high = narrow_cells(system, primary.cells, primary.cells, primary.below, primary.above)
+        _, high = find_narrow_cells(system, primary.cells, primary.cells, primary.below, primary.above)
         assert len(programs) <= most
         for cell in np.flatnonzero(primary.cells)[::6].tolist():
             _, largest = interval_by_program(relation_matrix(cells), cells.value, primary.cells, cell, 1)
@@ -160,7 +158,7 @@ def _values(shown: dict[tuple[str | None, ...], float | None]) -> str:
     )
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(tables(), st.sampled_from([3, 5]))
 def test_an_attacker_learns_nothing_about_small_cells(counts: dict[tuple[str, ...], int], k: int) -> None:
@@ -202,7 +200,7 @@ def test_an_attacker_learns_nothing_about_small_cells(counts: dict[tuple[str, ..
     for cell, name in zip(np.flatnonzero(small), names_of(cells, small), strict=True):
         # empty cells are not returned, so that each hidden one has somebody in it, and a margin as many as inner cells
         least, most = interval_by_program(matrix, cells.value, hidden, int(cell), least=1)
-        parts = [one for one in inner if all(label in (own, "Total") for own, label in zip(one, name, strict=True))]
+        parts = [item for item in inner if all(label in (own, "Total") for own, label in zip(item, name, strict=True))]
         assert least <= len(parts) + 1e-6
         assert most >= k - 1 - 1e-6
 
@@ -210,13 +208,13 @@ def test_an_attacker_learns_nothing_about_small_cells(counts: dict[tuple[str, ..
 @pytest.mark.parametrize("k", [3, 10])
 def test_noise_has_no_bias_a_given_variance_and_no_small_counts(k: int) -> None:
     """By the table of perturbations, and by drawing: every fraction of the keys is as frequent as its probability."""
-    for count, (noise, probability) in enumerate(perturbations(k), 1):
+    for count, (noise, probability) in enumerate(tabulate_noise(k), 1):
         assert abs(probability @ noise) < 1e-6
         assert probability @ noise**2 >= VARIANCE - 1e-6
         assert not ((count + noise > 0) & (count + noise < k)).any()
     keys = np.random.default_rng(0).integers(0, 1 << KEY_BITS, 20_000)
     for count in (1, k, 500):
-        drawn = perturbed(np.full(len(keys), count), keys, k) - count
+        drawn = perturb_counts(np.full(len(keys), count), keys, k) - count
         deviation = np.sqrt((drawn**2).mean())
         assert abs(drawn.mean()) < 5 * deviation / np.sqrt(len(keys))
     assert deviation == pytest.approx(np.sqrt(VARIANCE), rel=0.03)
@@ -231,9 +229,9 @@ def test_an_attacker_who_averages_splits_finds_the_count() -> None:
         for _ in range(60):
             keys = random.integers(0, 1 << KEY_BITS, int(random.integers(3, 31)))
             parts = [np.ones(len(keys), dtype=bool), *(random.random(len(keys)) < 0.5 for _ in range(splits))]
-            both = [part for one in parts for part in (one, ~one)]
+            both = [part for item in parts for part in (item, ~item)]
             people, sums = np.array([part.sum() for part in both]), np.array([keys[part].sum() for part in both])
-            counts = perturbed(people, sums, 3).reshape(-1, 2).sum(axis=1)
+            counts = perturb_counts(people, sums, 3).reshape(-1, 2).sum(axis=1)
             hits += round(float(counts.mean())) == len(keys)
         exact[splits] = hits / 60
     assert exact[0] < 0.5
@@ -253,7 +251,7 @@ def con() -> duckdb.DuckDBPyConnection:
     return cursor
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_linked_tables_are_protected_together(con: duckdb.DuckDBPyConnection) -> None:
     """The audit with the rows finds nothing, not even in the cells that no table shows."""
     call = "['region', 'job'], k := 12, linked := [['job', 'age']]"
@@ -261,13 +259,13 @@ def test_linked_tables_are_protected_together(con: duckdb.DuckDBPyConnection) ->
         f"CREATE OR REPLACE TEMP TABLE two AS FROM anon.protect_table('workers', {call}, max_suppressed_fraction := 1)"
     ).fetchall()
     assert con.execute("SELECT bool_or(published) AND bool_or(NOT published) FROM two").fetchall() == [(True,)]
-    found = con.execute(
+    result = con.execute(
         f"FROM anon.audit_table('two', {call}, original := 'workers') WHERE fault IS NOT NULL"
     ).fetchall()
-    assert found == []
+    assert result == []
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_release_knows_the_former_one(con: duckdb.DuckDBPyConnection) -> None:
     """What both releases show together gives no cell away that the first one had hidden."""
     by = "['region', 'job']"
@@ -275,7 +273,7 @@ def test_a_release_knows_the_former_one(con: duckdb.DuckDBPyConnection) -> None:
         "CREATE OR REPLACE TEMP TABLE earlier AS "
         f"FROM anon.protect_table('workers', {by}, k := 3, max_suppressed_fraction := 1)"
     ).fetchall()
-    found = {}
+    result = {}
     for name, more in (("unaware", ""), ("aware", ", previous := 'earlier'")):
         con.execute(
             f"CREATE OR REPLACE TEMP TABLE {name} AS "
@@ -285,11 +283,11 @@ def test_a_release_knows_the_former_one(con: duckdb.DuckDBPyConnection) -> None:
             f"CREATE OR REPLACE TEMP TABLE together AS SELECT region, job, coalesce(t.value, earlier.value) AS value "
             f"FROM {name} AS t JOIN earlier USING (region, job)"
         ).fetchall()
-        (found[name],) = con.execute(
+        (result[name],) = con.execute(
             f"SELECT count(*) FROM anon.audit_table('together', {by}, k := 6, original := 'workers') "
             "WHERE fault = 'derivable'"
         ).fetchone()
-    assert found["aware"] == 0
+    assert result["aware"] == 0
 
 
 def test_a_cell_that_few_people_joined_is_hidden(con: duckdb.DuckDBPyConnection) -> None:
@@ -322,17 +320,17 @@ def test_people_in_several_cells_count_once(con: duckdb.DuckDBPyConnection) -> N
     assert both[0][1:] == (True, True)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_sums_meet_every_rule(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(
         "CREATE OR REPLACE TEMP TABLE wages AS FROM anon.protect_table('workers', ['region', 'job'], 'wage', k := 3, "
         "dominance := [2, 80], max_suppressed_fraction := 1)"
     ).fetchall()
-    found = con.execute(
+    result = con.execute(
         "SELECT fault FROM anon.audit_table('wages', ['region', 'job'], people := 'people', k := 3, "
         "original := 'workers', measure := 'wage') WHERE fault IS NOT NULL"
     ).fetchall()
-    assert found == []
+    assert result == []
     assert con.execute(
         "SELECT count(*) FROM wages "
         "JOIN anon.cell_rules('workers', ['region', 'job'], 'wage', k := 3, dominance := [2, 80]) "
@@ -355,10 +353,10 @@ def test_few_cells_of_a_survey_are_hidden() -> None:
     cells, hidden = con.execute("SELECT count(*), count(*) FILTER (NOT published) FROM counted").fetchall()[0]
     assert cells > 3_000
     assert hidden < 0.1 * cells
-    found = con.execute(
+    result = con.execute(
         f"SELECT fault FROM anon.audit_table('counted', {call}, original := 'survey') WHERE fault IS NOT NULL"
     )
-    assert found.fetchall() == []
+    assert result.fetchall() == []
 
 
 def _known(con: duckdb.DuckDBPyConnection, query: str, columns: list[str], k: int) -> int:
@@ -371,7 +369,7 @@ def _known(con: duckdb.DuckDBPyConnection, query: str, columns: list[str], k: in
     return int((is_known & (cells.value < k)).sum())
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_tables_and_releases_that_do_not_know_each_other_give_cells_away(con: duckdb.DuckDBPyConnection) -> None:
     """By plain ranks: without `linked` and `previous` the attack succeeds, with them it fails or is refused."""
 
@@ -405,7 +403,7 @@ def test_tables_and_releases_that_do_not_know_each_other_give_cells_away(con: du
         protect("aware", "['region', 'job'], k := 6, previous := 'first'")
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_people_beside_sums_are_withheld_where_they_would_tell(con: duckdb.DuckDBPyConnection) -> None:
     """Sums of 500 and 1,000 protect each other; 5 people and 2 do not: margins leave 3 to 17 for the five."""
     con.execute(
@@ -429,3 +427,13 @@ def test_people_beside_sums_are_withheld_where_they_would_tell(con: duckdb.DuckD
     assert con.execute(f"SELECT one, two, lower, upper {audit.format('sums')}").fetchall() == []
     alone = "SELECT count(fault) FROM anon.audit_table('sums', ['one', 'two'], value := 'people')"
     assert con.execute(alone).fetchall() == [(0,)]
+
+
+@pytest.mark.parametrize(("letters", "is_refused"), [(0, True), (15, True), (16, False), (17, False)])
+def test_a_key_of_sixteen_letters_is_a_secret(letters: int, is_refused: bool) -> None:
+    given = dict.fromkeys(("linked", "measure", "previous"), None) | {"person": "p", "key": "x" * letters}
+    for method in ("cell_key", "round"):
+        sentence = method_fits({**given, "method": method})
+        assert (
+            sentence == f"key must be a secret text of at least 16 letters where method is '{method}'."
+        ) is is_refused

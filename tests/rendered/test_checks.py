@@ -82,7 +82,7 @@ def named(cursor: Any) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_duckdb_and_sqlite_say_what_anon_says(shared: duckdb.DuckDBPyConnection) -> None:
     """Also where SQLite's column holds F and f for equal."""
     table = people(shared)

@@ -25,7 +25,7 @@ from tests import profiles
 from tests.rendered.cases import Case, cases, in_duckdb, in_sqlite, large_classes, plan_table
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @profiles.dear
 @given(case=cases(), with_types=st.booleans(), is_many=st.booleans(), k=st.integers(2, 3))
 def test_duckdb_gives_the_labels_of_apply_plan(
@@ -40,7 +40,7 @@ def test_duckdb_gives_the_labels_of_apply_plan(
         assert in_duckdb(shared, case, case.rendered("duckdb", with_types, k=k)) == large_classes(expected, k)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @profiles.dear
 @given(case=cases(booleans=False, nan=False), is_many=st.booleans(), k=st.integers(2, 3))
 def test_sqlite_gives_the_labels_of_apply_plan(
@@ -124,7 +124,7 @@ def test_rows_come_in_another_order_where_classes_are_left_out() -> None:
     assert len({tuple(first), tuple(second), tuple(sorted(first))}) == 3
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_very_many_values_are_joined_and_no_row_is_doubled() -> None:
     rows = [("zip", "value", f"{code:05}", f"{code // 100:03}**") for code in range(3000)]
     plan = plan_table(["zip"], [*rows, ("zip", "rest", None, "*")])

@@ -31,8 +31,8 @@ def measured(con: duckdb.DuckDBPyConnection, original: str, released: str, **rol
     "label",
     [
         "'*'",
-        pytest.param("NULL::VARCHAR", marks=pytest.mark.rotating),
-        pytest.param("{'lo': 20, 'hi': 80}", marks=pytest.mark.rotating),
+        pytest.param("NULL::VARCHAR", marks=pytest.mark.thorough),
+        pytest.param("{'lo': 20, 'hi': 80}", marks=pytest.mark.thorough),
     ],
 )
 def test_an_erased_column_is_not_compared(con: duckdb.DuckDBPyConnection, label: str) -> None:
@@ -69,7 +69,7 @@ def visits(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     return con
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_rows_without_a_person_are_not_one_person(visits: duckdb.DuckDBPyConnection) -> None:
     table = measured(visits, "visits", "visits", person_id="person", ward="quasi_identifier", occupation="free")
     assert table["measures"]["utility"]["step"] == step_for(900) == 0.02
@@ -83,7 +83,7 @@ def test_rows_without_a_person_are_not_one_person(visits: duckdb.DuckDBPyConnect
     assert "0 people: rows without a person" in page
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_numbers_that_few_people_could_move_are_not_told(con: duckdb.DuckDBPyConnection) -> None:
     """Eight people have 200 rows each: ten of these would move every share by more than the step."""
     con.execute(

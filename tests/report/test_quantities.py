@@ -36,11 +36,11 @@ def counted_promises() -> set[str]:
 def test_every_promise_has_a_meaning() -> None:
     counted = counted_promises()
     assert {"k", "l", "recursive l", "prediction", "max_suppressed_fraction", "joint_t"} <= counted
-    assert counted <= quantities.promises()
-    assert set(Promises.model_fields) - OPTIONS <= quantities.promises()
-    for name in quantities.promises():
-        assert "{" not in quantities.promise_meaning(name)
-        assert len(quantities.promise_meaning(name)) > 10
+    assert counted <= quantities.list_promises()
+    assert set(Promises.model_fields) - OPTIONS <= quantities.list_promises()
+    for name in quantities.list_promises():
+        assert "{" not in quantities.explain_promise(name)
+        assert len(quantities.explain_promise(name)) > 10
 
 
 SUPPRESSED: list[tuple[dict[str, Any], str]] = [
@@ -63,9 +63,9 @@ def test_what_is_suppressed_is_counted_in_one_unit(changes: dict[str, Any], unit
     table = entry(promises=[{"name": "max_suppressed_fraction", "asked": 0.1, "measured": 0.08, "passed": True}])
     table["method"]["parameters"]["max_suppressed_fraction"] = 0.1
     table |= changes
-    assert quantities.unit_of(table) == unit
+    assert quantities.choose_unit(table) == unit
     words = {"people": "share of the people", "rows": "share of the rows", "value": "share of the value"}
-    assert quantities.meaning_in(table, "max_suppressed_fraction").startswith(words.pop(unit))
+    assert quantities.explain_entry(table, "max_suppressed_fraction").startswith(words.pop(unit))
     if unit == "value":  # whose page has parts of its own
         return
     text = " ".join(Page(report.html(record(table), {})).all("body")[0][1].split())

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from duckanon import report
 from duckanon.report import safe
-from duckanon.report.distributions import shares_of
+from duckanon.report.pictures import shares_of
 from tests.report.records import EXTREME, RARE, Page, at, entry, make_tables, measured_record, record
 
 HOSTILE = """<script>alert("x")</script><img src=x onerror='y'>&amp;{{ 7 * 7 }}"""
@@ -35,7 +35,7 @@ def changed(run: Run, **changes: Any) -> dict[str, Any]:
     return record(table)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_every_number_is_that_of_the_record(run: Run) -> None:
     shown = Page(report.html(*run)).all("data")
     assert len(shown) > 60
@@ -82,7 +82,7 @@ def test_every_picture_has_words(run: Run) -> None:
         assert len(texts[description]) > 40
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_hostile_names_stay_text(run: Run, con: duckdb.DuckDBPyConnection) -> None:
     table = copy.deepcopy(run[0]["tables"][0])
     table["name"] = table["method"]["name"] = HOSTILE
@@ -104,7 +104,7 @@ def test_hostile_names_stay_text(run: Run, con: duckdb.DuckDBPyConnection) -> No
     assert HOSTILE in page.all("h1")[0][1]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("outcome", ["promise broken", "dry run", "released"])
 def test_a_broken_promise_stands_first(run: Run, outcome: str) -> None:
     broken = [{"name": "l", "asked": 3, "measured": 2, "passed": False, "words": "A class has two illnesses."}]
@@ -155,7 +155,7 @@ def test_warnings_are_shown(run: Run) -> None:
     assert "last.parquet <script>" in " ".join(text for _, text in page.all("li"))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_linked_tables_have_a_section_of_what_is_not_promised(run: Run) -> None:
     exposure = [{"knows": "3 events", "people": 400, "unique": 0.025, "under_k": 0.0725}]
     linked = {"tables": ["visits", "labs"], "k": 10, "known": 2, "exposure": exposure}
@@ -370,7 +370,7 @@ def test_numbers_about_the_original_come_in_steps(run: Run) -> None:
         assert value / 0.05 == pytest.approx(round(value / 0.05), abs=1e-6)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_new_records_have_no_classes(con: duckdb.DuckDBPyConnection) -> None:
     make_tables(con)
     table = entry(method={"name": "svd_swap", "parameters": {}})
@@ -381,7 +381,7 @@ def test_new_records_have_no_classes(con: duckdb.DuckDBPyConnection) -> None:
     assert "belong to nobody" in report.html(record(table), {})
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_column_that_cannot_be_compared_is_named(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE nested AS SELECT i % 5 AS a, [i] AS b, i % 11 AS c FROM range(200) AS t(i)").fetchall()
     table = entry(columns=[{"name": name, "role": "free", "treatment": "kept"} for name in "abc"])
@@ -422,7 +422,7 @@ def test_a_picture_that_could_not_be_drawn_is_named(run: Run) -> None:
     def refuse(*_: object) -> None:
         raise duckdb.Error("a value of somebody")
 
-    drawn = report.pictures._tried("Kernel components in pairs", "utility", refuse)
+    drawn = report.pictures._try_picture("Kernel components in pairs", "utility", refuse)
     figures = [figure for figure in run[1]["people"] if "components" not in figure.title] + [drawn]
     page = report.html(run[0], {"people": figures})
     assert "<strong>Kernel components in pairs</strong>: It could not be drawn" in page

@@ -64,7 +64,7 @@ def matched(rows: list[tuple], places: list[int], own: tuple, alpha: float) -> t
     return frequency, weight
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(rows=TABLES, places=PLACES, nulls=st.sampled_from(["value", "any"]), alpha=st.sampled_from([0, 0.25, 0.5, 1]))
 def test_rows_against_brute_force(
@@ -95,7 +95,7 @@ def test_rows_against_brute_force(
     assert overall[3] == pytest.approx(sum(row[3] for row in found), rel=1e-9)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_null_matches_anything_in_a_large_table(con: duckdb.DuckDBPyConnection) -> None:
     """Tables of many classes are joined by a few columns first, and what these find is compared in full."""
     rng = np.random.default_rng(5)
@@ -120,7 +120,7 @@ def test_null_matches_anything_in_a_large_table(con: duckdb.DuckDBPyConnection) 
     np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(rows=TABLES, places=PLACES, population=st.sampled_from([None, 40, 1e6]))
 def test_people_against_brute_force(
@@ -157,7 +157,7 @@ def test_people_against_brute_force(
         )
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(rows=TABLES)
 def test_what_a_column_contributes_is_the_risk_without_it(shared: duckdb.DuckDBPyConnection, rows: list[tuple]) -> None:
@@ -170,7 +170,7 @@ def test_what_a_column_contributes_is_the_risk_without_it(shared: duckdb.DuckDBP
         assert expected == pytest.approx(alone)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("frequency", [1, 1.001, 1.5, 2, 2.75, 3, 4, 5, 5.5, 6, 7.5, 10, 107, 1000, 100_000])
 def test_the_expected_risk_is_the_hypergeometric_function(con: duckdb.DuckDBPyConnection, frequency: float) -> None:
     """It was off by 8e-6 at three rows and small p."""
@@ -207,7 +207,7 @@ def test_sdcmicro_row_by_row(con: duckdb.DuckDBPyConnection) -> None:
         assert max(differences) < 1e-9, differences
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_sdcmicro_null_that_matches_anything(con: duckdb.DuckDBPyConnection) -> None:
     """alpha 0 and 1 equal sdcMicro; in between it has risk 0 where we have the integral."""
     path = data_file("risk/testdata_na.csv")
@@ -225,7 +225,7 @@ def test_sdcmicro_null_that_matches_anything(con: duckdb.DuckDBPyConnection) -> 
         assert max(filter(None, differences), default=0) < 1e-9, (alpha, differences)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_sdcmicro_in_all(con: duckdb.DuckDBPyConnection) -> None:
     """Expected re-identifications, their household version, the threshold."""
     con.execute(f"CREATE TABLE testdata AS FROM '{data_file('risk/testdata.csv')}'").fetchall()

@@ -40,7 +40,7 @@ def classes(rows: list[tuple], places: list[int], nulls: str, person: bool) -> t
     return people, counts
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(
     sample=st.lists(ROW, min_size=1, max_size=15),
@@ -143,7 +143,7 @@ def every_tenth(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE tenth AS SELECT * FROM adult WHERE rowid % 10 = 9").fetchall()
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["race__education", "sex__workclass", "sex_marital__education"])
 def test_presence_of_arx(con: duckdb.DuckDBPyConnection, name: str) -> None:
     """delta presence by bisection of ARX's verdict, k-map by its largest k."""
@@ -180,7 +180,7 @@ def test_journalist_of_arx(con: duckdb.DuckDBPyConnection) -> None:
 CASES = re.compile(r"kmap (.*)Poisson k=(\d+) sig=(\S+) N=(\d+) derivedK=(\d+)")
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.thorough) for part in range(1, 6))])
 def test_estimated_k_map_of_arx(con: duckdb.DuckDBPyConnection, part: int) -> None:
     cases = CASES.findall(data_file("risk/arx_kmap.txt").read_text())

@@ -14,9 +14,15 @@ import scipy.special
 from hypothesis import given
 
 from duckanon._measure.risk import uniques
-from duckanon._measure.risk.gamma_functions import digamma, trigamma
-from duckanon._measure.risk.log_linear import expected_counts
-from duckanon._measure.risk.uniques import Histogram, pitman, shifted_negative_binomial, zayatz
+from duckanon._measure.risk.uniques import (
+    Histogram,
+    digamma,
+    estimate_shifted_negative_binomial,
+    fit_counts,
+    pitman,
+    trigamma,
+    zayatz,
+)
 from tests.profiles import cheap, dear
 from tests.sqltest import data_file
 
@@ -66,7 +72,7 @@ def test_pitman_solves_both_equations_of_its_likelihood() -> None:
     assert abs(second) < 2e-6
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_shifted_negative_binomial_recovers_its_own_classes() -> None:
     """Classes of one and two as a population with known parameters shows them, all of them: ARX's slips lose it."""
     rng = np.random.default_rng(3)
@@ -75,7 +81,7 @@ def test_shifted_negative_binomial_recovers_its_own_classes() -> None:
     sizes, classes = np.unique(sample[sample > 0], return_counts=True)
     counted = Histogram(sizes.astype(float), classes.astype(float), float(population.sum()))
     truth = int((population == 1).sum())
-    corrected, slipped = (shifted_negative_binomial(counted, variant) for variant in ("corrected", "arx"))
+    corrected, slipped = (estimate_shifted_negative_binomial(counted, variant) for variant in ("corrected", "arx"))
     assert corrected is not None
     assert abs(corrected / truth - 1) < 0.1
     assert slipped is None or abs(slipped / truth - 1) > abs(corrected / truth - 1)
@@ -85,14 +91,17 @@ ODD = [{1: 5}, {1: 1, 2: 1}, {1: 3, 1_000_000: 1}]
 SLOW = [{1: 10_000, 2: 20}, {1: 1, 2: 10_000}]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("sizes", [*ODD, *(pytest.param(sizes, marks=pytest.mark.thorough) for sizes in SLOW)])
 def test_odd_histograms_have_an_answer_or_none(sizes: dict[int, int]) -> None:
     people = sum(size * classes for size, classes in sizes.items())
     for population in (people + 1, 1000 * people, 1e12):
         counted = histogram(sizes, population)
         with np.errstate(all="ignore"):
-            found = [pitman(counted), *(shifted_negative_binomial(counted, name) for name in ("corrected", "arx"))]
+            found = [
+                pitman(counted),
+                *(estimate_shifted_negative_binomial(counted, name) for name in ("corrected", "arx")),
+            ]
         found.append(zayatz(counted))
         assert all(estimate is None or 0 <= estimate <= population * (1 + 1e-9) for estimate in found), found
 
@@ -127,7 +136,7 @@ def test_arx(con: duckdb.DuckDBPyConnection, part: int) -> None:
     assert corrected == pytest.approx(23_056.674, abs=1e-3)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_sdcmicro(con: duckdb.DuckDBPyConnection) -> None:
     """modRisk of columns of categories, one weight: the sums over classes of one, as shares of their number."""
     con.execute(f"CREATE TABLE testdata AS FROM '{data_file('risk/testdata.csv')}'").fetchall()
@@ -162,7 +171,7 @@ def test_sdcmicro_interaction(con: duckdb.DuckDBPyConnection) -> None:
     counts = np.array([cell[4] for cell in cells], dtype=float)
     everybody = counts.sum()
     levels = [np.unique([cell[place] for cell in cells], return_inverse=True)[1] for place in (2, 3)]
-    expected = expected_counts(levels, counts, [[0, 1]])
+    expected = fit_counts(levels, counts, [[0, 1]])
     for place in (0, 1):
         values = np.array([cell[place] for cell in cells])
         expected = expected * np.array([counts[values == value].sum() for value in values]) / everybody
@@ -215,7 +224,7 @@ def test_the_fit_is_that_of_least_squares(numbers: list[int], interactions: list
     sums = counts.sum(axis=tuple(set(range(3)) - set(joint)))
     places = [[joint.index(axis) for axis in names] for names in interactions]
     levels = [np.array([cell[axis] for cell in cells]) for axis in joint]
-    found = expected_counts(levels, counts.reshape(-1), places).reshape(counts.shape)
+    found = fit_counts(levels, counts.reshape(-1), places).reshape(counts.shape)
     expected = likeliest(sums, [tuple(joint.index(axis) for axis in names) for names in interactions])
     if len(joint) == 2:
         expected = expected[..., None]
@@ -225,6 +234,6 @@ def test_the_fit_is_that_of_least_squares(numbers: list[int], interactions: list
 def test_parts_that_have_no_column_in_common_are_independent() -> None:
     rng = np.random.default_rng(1)
     codes = [tuple(int(value) for value in row) for row in rng.integers(0, 3, size=(200, 4))]
-    found = expected_counts(list(np.array(codes).T), np.ones(200), [[0, 1], [2, 3]])
+    found = fit_counts(list(np.array(codes).T), np.ones(200), [[0, 1], [2, 3]])
     pairs = [np.array([sum(other[a:b] == own[a:b] for other in codes) for own in codes]) for a, b in ((0, 2), (2, 4))]
     np.testing.assert_allclose(found, pairs[0] * pairs[1] / 200)

@@ -15,7 +15,7 @@ ROWS = st.lists(
 )
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(rows=ROWS, nulls=st.sampled_from(["value", "drop"]), has_people=st.booleans())
 def test_the_summary_is_that_of_the_functions(

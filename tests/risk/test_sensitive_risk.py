@@ -42,7 +42,7 @@ def entropy_of(found: Counter) -> float:
     return math.exp(-sum(share / total * math.log(share / total) for share in found.values()))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @dear
 @given(st.lists(ROW, min_size=1, max_size=20), st.sampled_from([0.5, 1, 2, 3.5]), st.booleans())
 def test_classes_against_the_definitions(
@@ -85,7 +85,7 @@ def test_classes_against_the_definitions(
     assert worst == pytest.approx([*map(max, columns[:3]), *map(min, columns[3:])], abs=1e-9)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["race__education", "sex__workclass", "sex_marital__education"])
 def test_arx(con: duckdb.DuckDBPyConnection, name: str) -> None:
     """Each criterion between the two numbers at which ARX's verdict changes; recursive l at its critical c."""
@@ -117,7 +117,7 @@ def test_arx(con: duckdb.DuckDBPyConnection, name: str) -> None:
             assert (value >= int(level)) == is_diverse, (level, c)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("file", "keys", "sensitive", "c"),
     [

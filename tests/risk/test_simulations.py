@@ -13,7 +13,7 @@ from tests.sqltest import ROOT, data_file
 LINE = re.compile(r"^\| ([a-z][\w ,-]*?) \| ([\d.,]+) \| ([\d.,]+) \| ([\d.,]+) \|$", re.MULTILINE)
 
 
-@pytest.mark.study
+@pytest.mark.thorough
 def test_the_interactions_bring_the_estimates_near_the_truth() -> None:
     """At most an eighth off at every sampling fraction; sdcMicro's form and individual risks are far off at 1 %."""
     data_file("acs_pums_2024_workers.parquet")

@@ -138,7 +138,7 @@ def test_against_brute_force(shared: duckdb.DuckDBPyConnection, case: Case) -> N
     check(shared, case)
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize(("rows", "has_people", "nulls"), [(900, False, "drop"), (500, True, "value")])
 def test_tables_large_enough_to_collapse(
     shared: duckdb.DuckDBPyConnection, rows: int, has_people: bool, nulls: str
@@ -193,7 +193,7 @@ def differences(con: duckdb.DuckDBPyConnection, cols: list[str], golden: str, op
     ).fetchall()[0]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("name", "cols", "weighting"),
     [
@@ -217,7 +217,7 @@ def test_sdcmicro_row_by_row(con: duckdb.DuckDBPyConnection, name: str, cols: li
     assert [sum(column) for column in zip(*(by_size for (by_size,) in sets), strict=True)] == [1, 11, 94, 86, 35, 7, 1]
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_sdcmicro_on_adult(con: duckdb.DuckDBPyConnection) -> None:
     con.execute(
         f"""CREATE TABLE people AS SELECT *, row_number() OVER () AS place FROM '{data_file("adult.csv")}'
@@ -234,7 +234,7 @@ def test_sdcmicro_on_adult(con: duckdb.DuckDBPyConnection) -> None:
     assert in_sets == sum(size * sets for size, sets in enumerate(by_size, 1))
 
 
-@pytest.mark.parametrize("every", [80, pytest.param(1, marks=pytest.mark.study)])
+@pytest.mark.parametrize("every", [80, pytest.param(1, marks=pytest.mark.thorough)])
 def test_sdcmicro_on_random_tables(con: duckdb.DuckDBPyConnection, every: int) -> None:
     con.execute(f"CREATE TABLE tables AS FROM '{data_file('risk/suda_random.csv')}'").fetchall()
     for number, width in con.execute('SELECT DISTINCT "set", M FROM tables ORDER BY ALL').fetchall()[::every]:

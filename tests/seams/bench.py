@@ -14,7 +14,7 @@ from tests.seams.literals import sql_of
 
 NUMBER = re.compile(r"(U?(TINY|SMALL|BIG|HUGE)?INT|U?INTEGER|DOUBLE|FLOAT|DECIMAL.*)$")
 TIME = re.compile(r"(DATE|TIMESTAMP.*)$")
-UNUSUAL = re.compile(r"(.*\]|STRUCT.*|MAP.*|BLOB|BIT|INTERVAL|TIME|TIME WITH TIME ZONE|\"NULL\")$")
+UNUSUAL = re.compile(r"(.*\]|STRUCT.*|MAP.*|UNION.*|BLOB|BIT|INTERVAL|TIME|TIME WITH TIME ZONE|\"NULL\")$")
 """Types that few releases take."""
 
 

@@ -83,6 +83,8 @@ def changes(bench: Bench, table: str, promise: Any, has_person: bool) -> Iterato
         yield Change("another order", f"FROM (SELECT * {source} AS t ORDER BY md5(t::VARCHAR), {quoted_names[0]} DESC)")
     if "storage" in promise.changes:
         yield Change(f"stored as {_KINDS[number % 4]}", source, _KINDS[number % 4])
+        if whole and "types" not in promise.changes:
+            yield _whole_numbers_as(["BIGINT", "DECIMAL(12, 0)"][number % 2], whole, source)
     if "columns" in promise.changes:
         yield Change("columns in another order", f"SELECT {', '.join(reversed(quoted_names))} {source}")
         renamed = tuple(one for one in rows.columns if (table, one) != (f"{bench.name}_boxed", "box"))
@@ -98,9 +100,12 @@ def changes(bench: Bench, table: str, promise: Any, has_person: bool) -> Iterato
             more = ", ".join(f"'x' AS {quoted(one)}" for one in added)
             yield Change(name, f"SELECT *, {more} {source}", added=tuple(added))
     if "types" in promise.changes and whole:
-        kind = ["BIGINT", "DECIMAL(12, 0)", "DOUBLE"][number % 3]
-        replaced = ", ".join(f"{quoted(one)}::{kind} AS {quoted(one)}" for one in whole)
-        yield Change(f"whole numbers as {kind}", f"SELECT * REPLACE ({replaced}) {source}")
+        yield _whole_numbers_as(["BIGINT", "DECIMAL(12, 0)", "DOUBLE"][number % 3], whole, source)
+
+
+def _whole_numbers_as(kind: str, columns: list[str], source: str) -> Change:
+    replaced = ", ".join(f"{quoted(one)}::{kind} AS {quoted(one)}" for one in columns)
+    return Change(f"whole numbers as {kind}", f"SELECT * REPLACE ({replaced}) {source}")
 
 
 _KINDS = ["VIEW", "cte", "files", "arrow"]

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 import duckanon
 from duckanon import large, spectral
-from duckanon._bridge.declarations import PUBLIC
+from duckanon._bridge.generated import PUBLIC
 from duckanon._core.common.declare import Function
 from duckanon.job import JobError, release
 from tests.awkward import TABLES, quoted

@@ -6,6 +6,7 @@ import re
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -50,7 +51,7 @@ def run(bench: Bench, drawn: Drawn) -> Outcome:
     """Make a call, and look at everything that does not depend on what the function promises."""
     outcome, before, began = Outcome(drawn), traces(bench), time.process_time()
     try:
-        with interrupted(bench.con, 3 * LIMIT):
+        with interrupted(bench.con, 3 * LIMIT), warned(outcome):
             outcome.rows = fetch(bench.con, drawn.statement, bench.times_as_text)
     except duckdb.InterruptException:
         outcome.blame("time", f"no answer after {3 * LIMIT:.0f} seconds")
@@ -77,6 +78,18 @@ def interrupted(con: duckdb.DuckDBPyConnection, seconds: float) -> Iterator[None
         yield
     finally:
         timer.cancel()
+
+
+@contextmanager
+def warned(outcome: Outcome) -> Iterator[None]:
+    """Blame a call for what libraries print on the terminal, such as numpy's RuntimeWarning."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            yield
+        finally:
+            for line in sorted({f"{one.message} ({Path(one.filename).name}, {one.lineno})" for one in caught}):
+                outcome.blame("warning", line)
 
 
 def refusal_faults(message: str, drawn: Drawn, table: Rows, start: str = "") -> list[tuple[str, str]]:

@@ -30,9 +30,9 @@ def numbers(spark: Any, people: duckdb.DuckDBPyConnection, tmp_path_factory: pyt
 @pytest.fixture
 def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Parts of three thousand rows, so that there are several."""
-    from duckanon.spark import part_releases
+    from duckanon.spark import partwise
 
-    monkeypatch.setattr(part_releases, "PART_ROWS", {"boxes": 3000, "fast": 3000, "mdav": 3000, "recode": 3000})
+    monkeypatch.setattr(partwise, "PART_ROWS", {"boxes": 3000, "fast": 3000, "mdav": 3000, "recode": 3000})
 
 
 def half_width(con: duckdb.DuckDBPyConnection, table: str, cols: list[str]) -> float:
@@ -160,7 +160,7 @@ def test_refusals(numbers: Any, tmp_path: Path, name: str, options: dict[str, An
 )
 def test_a_release_that_breaks_its_promise_gets_no_name(numbers: Any, tmp_path: Path, rows: int, sentence: str) -> None:
     """Rows as they are would be such a release, and so would one from which a task has lost some."""
-    from duckanon.spark.partwise import Asked, written
+    from duckanon.spark.partwise import Asked, write_release
     from duckanon.spark.targets import target_called
 
     asked = Asked(numbers, ["age", "income"], [], None, 10)
@@ -169,5 +169,5 @@ def test_a_release_that_breaks_its_promise_gets_no_name(numbers: Any, tmp_path: 
         pytest.raises(ValueError, match=sentence),
         target_called(numbers.sparkSession, str(tmp_path / "released")) as target,
     ):
-        written(asked, bad, rows, target)
+        write_release(asked, bad, rows, target)
     assert list(tmp_path.iterdir()) == []

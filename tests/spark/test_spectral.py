@@ -241,12 +241,12 @@ def test_a_release_that_breaks_its_promise_gets_no_name(patients: Any, tmp_path:
     """The rows as they are would be such a release, and so would one from which a task has lost some."""
     import numpy as np
 
-    from duckanon.spark import blocks, plain_encoding, schemes, synthesized
+    from duckanon.spark import blocks, schemes, swap_releases, synthesized
     from duckanon.spark.targets import target_called
 
     options = {"special": "auto", "categories": None, "nulls": "error"}
-    survey = schemes.surveyed(patients, ["age", "income", "town"], None, 10, options)
-    plain, _ = plain_encoding.fitted(survey, 10, "auto", None, np.random.default_rng(1))
+    survey = schemes.survey_columns(patients, ["age", "income", "town"], None, 10, options)
+    plain, _ = swap_releases.fit_encoding(survey, 10, "auto", None, np.random.default_rng(1))
     least = {"age": 3, "income": 3, "town": 10}
     for sentence, rows, refuse in (
         (
@@ -254,14 +254,14 @@ def test_a_release_that_breaks_its_promise_gets_no_name(patients: Any, tmp_path:
             6000,
             lambda draft: synthesized._refuse_rare(survey, draft, least),
         ),
-        ('column "income" would release values of too few people', 6000, plain.refused),
-        ("the written rows differ", 6001, plain.refused),
+        ('column "income" would release values of too few people', 6000, plain.refuse),
+        ("the written rows differ", 6001, plain.refuse),
     ):
         with (
             pytest.raises(ValueError, match=sentence),
             target_called(patients.sparkSession, str(tmp_path / "released")) as target,
         ):
-            blocks.written(survey.frame, rows, rows, target, refuse)
+            blocks.write_release(survey.frame, rows, rows, target, refuse)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -272,14 +272,14 @@ def test_a_part_that_is_made_again_is_the_same(patients: Any) -> None:
     from duckanon.spark import blocks, schemes
 
     options = {"special": "off", "categories": None, "nulls": "error"}
-    survey = schemes.surveyed(patients, ["age", "town"], "patient", 10, options)
-    parted = blocks.parted(survey, 0, 1500, 200)
+    survey = schemes.survey_columns(patients, ["age", "town"], "patient", 10, options)
+    parted = blocks.send_to_parts(survey, 0, 1500, 200)
     assert len(parted.parts) == 3
 
     def release(number: int, part: pa.Table, random: Any) -> pa.Table:
         drawn = pa.array(random.integers(0, part.num_rows, part.num_rows))
         return part.select(["age", "town"]).take(drawn)
 
-    made = blocks.made(parted, survey.frame.select("age", "town").schema, release)
+    made = blocks.release_parts(parted, survey.frame.select("age", "town").schema, release)
     first, second = (sorted(map(tuple, made.collect())) for _ in range(2))
     assert first == second

@@ -66,7 +66,7 @@ def told(text: str) -> dict[str, Any]:
     return {"counts": (k, unique, people), "nobody": re.findall(r"(\d+) rows? ha(?:s|ve) no (?:person|patient)", text)}
 
 
-@pytest.mark.parametrize("nobody", [pytest.param(0, marks=pytest.mark.rotating), 120])
+@pytest.mark.parametrize("nobody", [pytest.param(0, marks=pytest.mark.thorough), 120])
 def test_every_face_counts_the_same_people(
     nobody: int, tmp_path: Path, database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,7 +45,7 @@ def telling(site: Site, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     con.execute(f"COPY ({PEOPLE}) TO '{folder}/people.parquet'").fetchall()
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_the_panel_says_what_would_stop_the_release(client: TestClient, telling: Site) -> None:
     """It is what `duckanon policy check` says: of the rows of the file, and of the policy by itself."""
     write(telling, DECIDED)
@@ -74,7 +74,7 @@ METHODS = {
 }
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 @pytest.mark.parametrize("method", METHODS)
 def test_the_command_does_the_same_on_a_terminal(
     client: TestClient, site: Site, folder: Path, method: str, monkeypatch: pytest.MonkeyPatch
@@ -108,7 +108,7 @@ def test_the_command_does_the_same_on_a_terminal(
     assert sorted(map(str, printed)) == sorted(map(str, written))
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_an_erased_column_has_no_distribution(client: TestClient, site: Site) -> None:
     """A value drawn within `*` is distributed as the original."""
     write(site, DECIDED.replace("k = 10", "k = 400"))

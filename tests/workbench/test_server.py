@@ -22,7 +22,7 @@ from duckanon.workbench.site import Site
 from tests.workbench.conftest import POLICY
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_the_token_is_no_argument_of_the_browser(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every user of a machine can list the arguments of processes: the browser gets a file that only we can read."""
     said: list[str] = []

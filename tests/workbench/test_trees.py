@@ -51,15 +51,15 @@ def test_a_tree_stays_a_tree(changes: list[tuple[str, int, int]]) -> None:
         try:
             match do:
                 case "move":
-                    tree = tree.moved(level, [first % members], second % groups)
+                    tree = tree.move(level, [first % members], second % groups)
                     assert groups - 1 <= len(tree.levels[level].names) <= groups
                 case "new":
-                    tree = tree.moved(level, sorted({first % members, second % members}), None, f"new {place}")
+                    tree = tree.move(level, sorted({first % members, second % members}), None, f"new {place}")
                     assert f"new {place}" in tree.levels[level].names
                 case "rename":
-                    tree = tree.renamed(level, first % groups, f"named {place}")
+                    tree = tree.rename(level, first % groups, f"named {place}")
                 case "merge":
-                    tree = tree.merged(level, first % groups, second % groups)
+                    tree = tree.merge(level, first % groups, second % groups)
                     assert len(tree.levels[level].names) == groups - 1
                 case "split":
                     own = len(tree.members(level)[first % groups])
@@ -75,13 +75,13 @@ def test_a_tree_stays_a_tree(changes: list[tuple[str, int, int]]) -> None:
 
 
 def test_what_is_no_tree_is_refused_in_a_sentence() -> None:
-    tree = plain().moved(0, [0, 1], None, "x")
+    tree = plain().move(0, [0, 1], None, "x")
     for do, words in (
-        (lambda: tree.moved(0, [], 0), "choose what to move"),
-        (lambda: tree.moved(0, [2], None, " "), "needs a name"),
-        (lambda: tree.moved(0, [2], None, "*"), "needs a name"),
-        (lambda: tree.renamed(0, 0, "x"), "has that name"),
-        (lambda: tree.merged(0, 1, 1), "another group"),
+        (lambda: tree.move(0, [], 0), "choose what to move"),
+        (lambda: tree.move(0, [2], None, " "), "needs a name"),
+        (lambda: tree.move(0, [2], None, "*"), "needs a name"),
+        (lambda: tree.rename(0, 0, "x"), "has that name"),
+        (lambda: tree.merge(0, 1, 1), "another group"),
         (lambda: tree.without_level(0), "at least one level"),
         (lambda: tree.split(0, 0), "one member"),
         (lambda: Tree.of_labels("ab", [1, 1], ["xx", "yz"]), "different groups"),
@@ -96,9 +96,9 @@ def test_what_is_no_tree_is_refused_in_a_sentence() -> None:
 
 def test_a_new_group_stays_below_the_group_that_it_came_from() -> None:
     tree = Tree.of_labels(VALUES, PEOPLE, [("x", "x", "x", "y", "y", "y"), ("one", "one", "one", "two", "two", "two")])
-    labels = list(tree.moved(0, [1, 4], None, "z").labels())
+    labels = list(tree.move(0, [1, 4], None, "z").labels())
     assert labels[1] == ("b", "z", "one", "*")
     assert labels[4] == ("e", "z", "one", "*")
     assert labels[5] == ("f", "y", "two", "*")
     assert list(tree.without_level(0).labels())[3] == ("d", "two", "*")
-    assert [level.names for level in tree.merged(0, 0, 1).levels] == [("y",), ("two",)]
+    assert [level.names for level in tree.merge(0, 0, 1).levels] == [("y",), ("two",)]

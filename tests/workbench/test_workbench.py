@@ -211,7 +211,7 @@ def test_a_file_that_gives_a_value_two_groups_is_not_read(client: TestClient, si
     assert "occupation_hierarchy.csv: it must give each value one label of each level." in page
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_hierarchies_of_numbers_begin_with_ranges(client: TestClient, site: Site, folder: Path) -> None:
     assert "no number" in tree(client, site, "begin", "age", kind="ranges", width="-1")
     tree(client, site, "begin", "age", kind="ranges", width="5")
@@ -228,7 +228,7 @@ def test_hierarchies_of_numbers_begin_with_ranges(client: TestClient, site: Site
     assert "Level 1: 4 groups" in client.get("/token/hierarchy?column=occupation").text  # a********, c***, c****, n****
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_trials_come_point_by_point(client: TestClient, site: Site) -> None:
     act(client, site, "start", "method", kind="curve")
     curve = site.works.get("curve").wait(60)
@@ -251,7 +251,7 @@ def test_methods_are_compared(client: TestClient, site: Site) -> None:
     assert 0 < compared["generalize"].risk <= 0.1  # classes of ten or more
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_the_preview_is_shown_only_to_who_asks(client: TestClient, site: Site) -> None:
     assert "Before: rows" not in client.get("/token/preview").text
     act(client, site, "start", "preview", kind="preview")
@@ -270,7 +270,7 @@ def decide(client: TestClient, site: Site) -> None:
     act(client, site, "role", column="xq", role="drop")
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_release_is_that_of_the_click(client: TestClient, site: Site, folder: Path) -> None:
     act(client, site, "start", "release", kind="released")
     refused = site.works.get("released").wait(60)
@@ -321,7 +321,7 @@ def test_cancelled_work_says_so(client: TestClient, site: Site) -> None:
         while True:
             work.cursor(site.bench.con).execute("SELECT count(*) FROM range(100_000_000)").fetchall()
 
-    work = site.works.start("curve", endless, site._tried())
+    work = site.works.start("curve", endless, site._trial_key())
     page = act(client, site, "cancel", "method", kind="curve")
     work.wait(10)
     assert work.error == "Cancelled."
@@ -350,7 +350,7 @@ def test_risk_is_that_of_plain_counts(site: Site, columns: list[str]) -> None:
     assert risk.people == 600
 
 
-@pytest.mark.rotating
+@pytest.mark.thorough
 def test_a_sample_holds_whole_people_and_is_said(site: Site, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A table of several rows a person, a weight, and a policy of two tables of which one is opened."""
     con = site.bench.con.cursor()

@@ -12,8 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from duckanon._core.account.counter import read_counter, update_counter
-from duckanon._core.account.storage import Account, AccountError
+from duckanon._core.account.storage import Account, AccountError, read_counter, update_counter
 
 _EVERYBODY = ""  # the consumer of a data set's own limit; that of an answer without one, too
 
@@ -71,12 +70,12 @@ class Budget:
     answers: int
 
 
-def amount(epsilon: float, delta: float) -> Amount:
+def make_amount(epsilon: float, delta: float) -> Amount:
     """Return an amount from floats, as they are written; it is finite and not negative."""
-    found = Amount(Decimal(repr(float(epsilon))), Decimal(repr(float(delta))))
-    if not (found.epsilon.is_finite() and found.delta.is_finite() and min(found.epsilon, found.delta) >= 0):
+    price = Amount(Decimal(repr(float(epsilon))), Decimal(repr(float(delta))))
+    if not (price.epsilon.is_finite() and price.delta.is_finite() and min(price.epsilon, price.delta) >= 0):
         raise AccountError("epsilon and delta of a budget must be finite numbers of at least 0.")
-    return found
+    return price
 
 
 def set_limit(account: Account, dataset: str, consumer: str | None, limit: Amount) -> None:
@@ -100,18 +99,18 @@ def spend(account: Account, dataset: str, consumer: str | None, price: Amount, q
     account.prepare("budget", _TABLES)
     who = consumer or _EVERYBODY
     with account.transaction() as con:
-        if lost := lost_answers(account):
+        if lost := count_lost_answers(account):
             raise AccountError(
                 f"{account.path}: the account lacks {lost} of the answers that its counter knows, and would spend what "
                 "they spent again; restore both from a backup, or let a person decide with duckanon account budget "
                 "--accept-loss."
             )
-        limits, spent = _limits(account), _spent(account)
-        own = {name: one for (of, name), one in spent.items() if of == dataset}
-        before, answers = own.get(who, (_NOTHING, 0))
+        limits, spent = _read_limits(account), _read_expenses(account)
+        of_dataset = {name: expense for (of, name), expense in spent.items() if of == dataset}
+        before, answers = of_dataset.get(who, (_NOTHING, 0))
         if (dataset, _EVERYBODY) not in limits:
             raise AccountError(f"data set {dataset} has no budget; duckanon account budget sets one.")
-        _refuse_beyond(f"data set {dataset}", limits[dataset, _EVERYBODY], _total(own), price)
+        _refuse_beyond(f"data set {dataset}", limits[dataset, _EVERYBODY], _add_up(of_dataset), price)
         if any(of == dataset and name for of, name in limits):
             if who == _EVERYBODY or (dataset, who) not in limits:
                 asked = f"consumer {consumer} has none" if consumer else "no consumer was named"
@@ -126,53 +125,53 @@ def spend(account: Account, dataset: str, consumer: str | None, price: Amount, q
             "INSERT INTO budget_answers VALUES (NULL, ?, ?, ?, ?, ?, ?)",
             (moment, dataset, who, *price.texts, question),
         )
-    count_answers(account)
+    update_answers(account)
 
 
-def lost_answers(account: Account) -> int:
+def count_lost_answers(account: Account) -> int:
     """Return how many answers the counter beside an account knows that the account does not have."""
     counter = read_counter(account.path)
-    return max((counter.answers if counter else 0) - _answers(account), 0)
+    return max((counter.answers if counter else 0) - _count_answers(account), 0)
 
 
-def count_answers(account: Account) -> None:
+def update_answers(account: Account) -> None:
     """Write how many answers there are into the counter beside the account: it never knows of more."""
     account.prepare("budget", _TABLES)
     with account.transaction():
-        update_counter(account.path, answers=_answers(account))
+        update_counter(account.path, answers=_count_answers(account))
 
 
-def _answers(account: Account) -> int:
+def _count_answers(account: Account) -> int:
     return int(account.query("SELECT coalesce(max(number), 0) FROM budget_answers")[0][0])
 
 
-def budgets(account: Account) -> list[Budget]:
+def list_budgets(account: Account) -> list[Budget]:
     """List all limits with what was spent of them, in the order of their names; a data set before its consumers."""
     account.prepare("budget", _TABLES)
-    limits, spent = _limits(account), _spent(account)
-    found = []
+    limits, spent = _read_limits(account), _read_expenses(account)
+    budgets = []
     for dataset, consumer in sorted(limits):
-        own = {name: one for (of, name), one in spent.items() if of == dataset and consumer in (_EVERYBODY, name)}
-        answers = sum(count for _, count in own.values())
-        found.append(Budget(dataset, consumer or None, limits[dataset, consumer], _total(own), answers))
-    return found
+        expenses = {who: price for (of, who), price in spent.items() if of == dataset and consumer in (_EVERYBODY, who)}
+        answers = sum(count for _, count in expenses.values())
+        budgets.append(Budget(dataset, consumer or None, limits[dataset, consumer], _add_up(expenses), answers))
+    return budgets
 
 
-def _refuse_beyond(whose: str, limit: Amount, spent: Amount, price: Amount) -> None:
+def _refuse_beyond(holder: str, limit: Amount, spent: Amount, price: Amount) -> None:
     if not spent + price <= limit:
         left = limit - spent
         raise AccountError(
-            f"the budget of {whose} would be exceeded: epsilon {max(left.epsilon, 0):f} and delta "
+            f"the budget of {holder} would be exceeded: epsilon {max(left.epsilon, 0):f} and delta "
             f"{max(left.delta, 0):f} are left of it, and the answer costs {price.epsilon:f} and {price.delta:f}."
         )
 
 
-def _limits(account: Account) -> dict[tuple[str, str], Amount]:
+def _read_limits(account: Account) -> dict[tuple[str, str], Amount]:
     rows = account.query("SELECT dataset, consumer, epsilon, delta FROM budget_limits")
     return {(str(of), str(who)): Amount(Decimal(str(epsilon)), Decimal(str(delta))) for of, who, epsilon, delta in rows}
 
 
-def _spent(account: Account) -> dict[tuple[str, str], tuple[Amount, int]]:
+def _read_expenses(account: Account) -> dict[tuple[str, str], tuple[Amount, int]]:
     rows = account.query("SELECT dataset, consumer, epsilon, delta, answers FROM budget_spent")
     return {
         (str(of), str(who)): (Amount(Decimal(str(epsilon)), Decimal(str(delta))), int(str(answers)))
@@ -180,5 +179,5 @@ def _spent(account: Account) -> dict[tuple[str, str], tuple[Amount, int]]:
     }
 
 
-def _total(spent: Mapping[str, tuple[Amount, int]]) -> Amount:
-    return sum((one for one, _ in spent.values()), _NOTHING)
+def _add_up(spent: Mapping[str, tuple[Amount, int]]) -> Amount:
+    return sum((price for price, _ in spent.values()), _NOTHING)

@@ -1,4 +1,8 @@
-"""Releases as an account keeps them: keyed hashes of people and values, and the numbers that stand for them."""
+"""Releases as an account keeps them: keyed hashes of people and values, and the numbers that stand for them.
+
+The number of a person or value is the index of its hash among all that the account met, in the order in which it met
+them. An entry is a release on its way into the account; it becomes numbers when the hashes that are new are appended.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.account.groups import ABSENT
-from duckanon._core.account.joint import PeopleOfRelease
+from duckanon._core.account.joint import ABSENT, PeopleOfRelease
 from duckanon._core.account.storage import HASH_SIZE, Account
 from duckanon._core.common.arrays import Ints
 
@@ -29,7 +32,7 @@ class Entry:
         sets: By sensitive column, a number for the set of each person's values, where a pseudonym is released.
         labels: The keyed hash of the labels of each class, by which classes of other releases are recognized.
         state: Further numbers about each person, by name; `ABSENT` for people of other releases.
-        owners: Of each row of what was written, the place of its person among `people`.
+        owners: Of each row of what was written, the index of its person among `people`.
         folder: The folder of the policy, from that of the account: two policies may have one name.
     """
 
@@ -49,7 +52,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Listed:
+class TableRelease:
     """A table that was released, as it is shown.
 
     Attributes:
@@ -61,7 +64,7 @@ class Listed:
 
     number: int
     release: int
-    made: str
+    moment: str
     policy: str
     name: str
     sha256: str | None
@@ -77,7 +80,7 @@ class Listed:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownHashes:
     """The hashes of the people, and by sensitive column of the values, in the order of their numbers."""
 
     people: bytes
@@ -92,58 +95,58 @@ class Known:
         """Return the number of values of a sensitive column, at least 1."""
         return max(len(self.values.get(column, b"")) // HASH_SIZE, 1)
 
-    def with_values(self, values: Mapping[str, bytes]) -> Known:
+    def with_values(self, values: Mapping[str, bytes]) -> KnownHashes:
         """Return the hashes with those of further values."""
-        both = {column: joined(self.values.get(column, b""), hashes) for column, hashes in values.items()}
-        return Known(self.people, {**self.values, **both})
+        both = {column: join_hashes(self.values.get(column, b""), hashes) for column, hashes in values.items()}
+        return KnownHashes(self.people, {**self.values, **both})
 
-    def with_entry(self, entry: Entry) -> Known:
+    def with_entry(self, entry: Entry) -> KnownHashes:
         """Return the hashes with those of a release that are new."""
-        known = Known(joined(self.people, entry.people), self.values)
+        known = KnownHashes(join_hashes(self.people, entry.people), self.values)
         return known.with_values({column: hashes for column, (_, hashes) in entry.values.items()})
 
-    def placed(self, entry: Entry, numbers: Ints) -> Ints:
+    def spread_over_people(self, entry: Entry, numbers: Ints) -> Ints:
         """Return numbers about the people of a release for all people."""
-        placed = np.full(len(self.people) // HASH_SIZE, ABSENT, np.int64)
-        placed[places(self.people, entry.people)] = numbers
-        return placed
+        spread = np.full(len(self.people) // HASH_SIZE, ABSENT, np.int64)
+        spread[find_hashes(self.people, entry.people)] = numbers
+        return spread
 
-    def read(self, entry: Entry) -> PeopleOfRelease:
+    def number_release(self, entry: Entry) -> PeopleOfRelease:
         """Return a release by the numbers of its people and values."""
         values: dict[str, Ints] = {}
         counts: dict[str, Ints] = {}
         for column, (classes, hashes) in entry.values.items():
-            pairs = classes * self.width(column) + places(self.values[column], hashes)
+            pairs = classes * self.width(column) + find_hashes(self.values[column], hashes)
             order = np.argsort(pairs, kind="stable")
             values[column] = pairs[order]
             if column in entry.counts:
                 counts[column] = entry.counts[column][order]
-        sets = {column: self.placed(entry, numbers) for column, numbers in entry.sets.items()}
-        return PeopleOfRelease(self.placed(entry, entry.classes), values, counts, sets)
+        sets = {column: self.spread_over_people(entry, numbers) for column, numbers in entry.sets.items()}
+        return PeopleOfRelease(self.spread_over_people(entry, entry.classes), values, counts, sets)
 
 
-def _array(hashes: bytes) -> pa.Array:
+def _view_hashes(hashes: bytes) -> pa.Array:
     return pa.FixedSizeBinaryArray.from_buffers(
         pa.binary(HASH_SIZE), len(hashes) // HASH_SIZE, [None, pa.py_buffer(hashes)]
     )
 
 
-def places(known: bytes, hashes: bytes) -> Ints:
-    """Return the place of each hash among those known, `ABSENT` where it is not."""
-    found = pc.index_in(_array(hashes), value_set=_array(known))
-    return np.asarray(found.fill_null(ABSENT).to_numpy(zero_copy_only=False)).astype(np.int64)
+def find_hashes(known: bytes, hashes: bytes) -> Ints:
+    """Return the index of each hash among those known, `ABSENT` where it is not."""
+    indexes = pc.index_in(_view_hashes(hashes), value_set=_view_hashes(known))
+    return np.asarray(indexes.fill_null(ABSENT).to_numpy(zero_copy_only=False)).astype(np.int64)
 
 
-def joined(known: bytes, hashes: bytes) -> bytes:
+def join_hashes(known: bytes, hashes: bytes) -> bytes:
     """Return hashes with the new ones after them, each once."""
-    new = pc.unique(_array(hashes).filter(pa.array(places(known, hashes) == ABSENT)))
+    new = pc.unique(_view_hashes(hashes).filter(pa.array(find_hashes(known, hashes) == ABSENT)))
     return known + b"".join(new.to_pylist())
 
 
-def hashed(account: Account, kind: str, values: Sequence[str | None], check: Callable[[], None]) -> bytes:
+def hash_values(account: Account, kind: str, values: Sequence[str | None], check: Callable[[], None]) -> bytes:
     """Return the keyed hashes of values, one after the other."""
     pieces = []
     for start in range(0, len(values), 100_000):
         check()
-        pieces.append(b"".join(account.keyed(kind, value) for value in values[start : start + 100_000]))
+        pieces.append(b"".join(account.hash_value(kind, value) for value in values[start : start + 100_000]))
     return b"".join(pieces)

@@ -2,22 +2,110 @@
 
 Who knows a person's values in every release sees the list of their classes, absent ones too; the people with the same
 list are the candidates. A sensitive value that never changes is in all of these classes, and at most as many of the
-candidates have it as people have it in the class where they are fewest. Where pseudonyms are released, the candidates'
-own values are seen (`ValuePaths`).
+candidates have it as people have it in the class where they are fewest. Who follows pseudonyms sees the candidates one
+by one: what counts then are the values of the people with the same list of classes, not those of their classes
+(`ValuePaths`). Each release costs a sort of its people, since a group only ever splits (`split_groups`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.account.groups import ABSENT, least, refined, unique
-from duckanon._core.account.value_paths import ValuePaths
-from duckanon._core.common.arrays import Bools, Floats, Ints
-from duckanon._core.common.codes import encode
+from duckanon._core.common.arrays import Bools, Floats, Ints, sort_distinct
+from duckanon._core.common.codes import encode_columns
+from duckanon._core.common.row_keys import group_keys, pack_columns
+
+ABSENT = -1
+"""The class of people who are not in a release."""
+
+
+def find_smallest(counts: Ints) -> int | None:
+    """Return the smallest count above 0: groups of nobody do not count."""
+    counts = counts[counts > 0]
+    return int(counts.min()) if len(counts) else None
+
+
+def split_groups(groups: Ints, classes: Ints) -> tuple[Ints, Ints, Ints]:
+    """Split groups of people by their classes in one more release.
+
+    Return the group of each person, and of each group the one that it was part of, and its class in the release.
+    """
+    width = int(classes.max(initial=ABSENT)) + 2
+    keys, group_of_person = np.unique(groups * width + classes + 1, return_inverse=True)
+    return group_of_person, keys // width, keys % width - 1
+
+
+@dataclass(frozen=True)
+class ValuePaths:
+    """The values of a sensitive column by person and release.
+
+    Attributes:
+        numbers: Of each person, the number of their path.
+        steps: Of each path, a row: in each release the set of the person's values, by number; `ABSENT` where they were
+            not in it.
+    """
+
+    numbers: Ints
+    steps: Ints
+
+    @classmethod
+    def of_nobody(cls, people: int) -> ValuePaths:
+        """Return the paths before the first release."""
+        return cls(np.zeros(people, np.int64), np.zeros((1, 0), np.int64))
+
+    def after(self, sets: Ints) -> ValuePaths:
+        """Return the paths after one more release, given the set of each person's values in it."""
+        numbers, parents, last = split_groups(self.numbers, sets)
+        return ValuePaths(numbers, np.column_stack([self.steps[parents], last]))
+
+    def of_people(self, people: Ints) -> ValuePaths:
+        """Return the paths of these people."""
+        return ValuePaths(self.numbers[people], self.steps)
+
+    def count_fewest(self, groups: Ints, count: int) -> Ints:
+        """Return the fewest values that the people of each group showed in a release; 0 where they were in none.
+
+        Args:
+            groups: Of each person, the group, whose people were in the same releases; negative for nobody's.
+            count: The number of groups.
+        """
+        fewest = np.full(count, np.iinfo(np.int64).max)
+        for group, _, _ in self._count_shown(groups):
+            values = np.bincount(group, minlength=count)
+            fewest = np.where(values > 0, np.minimum(fewest, values), fewest)
+        return np.where(fewest == np.iinfo(np.int64).max, 0, fewest)
+
+    def is_diverse(self, groups: Ints, count: int, l: int) -> Bools:  # noqa: E741 - as the functions call it
+        """Tell for each group whether its people showed l values in every release that they were in."""
+        fewest = self.count_fewest(groups, count)
+        return np.asarray((fewest >= l) | (fewest == 0))
+
+    def distances(self, groups: Ints, count: int) -> Floats:
+        """Return the largest distance, in a release, of a group's values from those of all people in it."""
+        farthest = np.zeros(count)
+        for group, value, people in self._count_shown(groups):
+            shares = np.bincount(value, people) / people.sum()
+            sizes = np.bincount(group, people, count)
+            common = np.bincount(group, np.minimum(people / sizes[group], shares[value]), count)
+            farthest = np.maximum(farthest, np.where(sizes > 0, 1 - common, 0))
+        return np.maximum(np.round(farthest, 12), 0)
+
+    def _count_shown(self, groups: Ints) -> Iterator[tuple[Ints, Ints, Ints]]:
+        """Yield of each release the different pairs of group and value, and the people of each pair."""
+        rows, width = np.flatnonzero(groups >= 0), len(self.steps)
+        keys, people = np.unique(groups[rows] * width + self.numbers[rows], return_counts=True)
+        group, path = keys // width, keys % width
+        for step in self.steps.T:
+            is_there = step[path] != ABSENT
+            values = int(step.max(initial=0)) + 1
+            pairs = group[is_there] * values + step[path[is_there]]
+            different = sort_distinct(pairs)
+            sizes = np.bincount(np.searchsorted(different, pairs), people[is_there], len(different))
+            yield different // values, different % values, sizes.astype(np.int64)
 
 
 @dataclass(frozen=True)
@@ -63,7 +151,7 @@ class JointCounts:
 
     def after(self, release: PeopleOfRelease, widths: Mapping[str, int]) -> JointCounts:
         """Return the counts after one more release, given how many values each sensitive column has."""
-        groups, parents, classes = refined(self.groups, release.classes)
+        groups, parents, classes = split_groups(self.groups, release.classes)
         left = {}
         for column in self.left.keys() | release.values.keys():
             before, values = self.left.get(column), release.values.get(column)
@@ -71,7 +159,7 @@ class JointCounts:
                 counts = release.counts.get(column)
                 left[column] = ValuesLeft.after(before, parents, classes, values, counts, widths[column])
             elif before is not None:
-                left[column] = before.inherited(parents)
+                left[column] = before.inherit(parents)
         is_seen = self.is_seen | (release.classes != ABSENT)
         paths = dict(self.paths)
         for column, sets in release.sets.items():
@@ -81,9 +169,9 @@ class JointCounts:
     @property
     def k(self) -> int | None:
         """The people of the smallest group; None without people."""
-        return least(self.sizes)
+        return find_smallest(self.sizes)
 
-    def values_left(self, column: str) -> int | None:
+    def count_values_left(self, column: str) -> int | None:
         """Return the fewest values that a group is left with, 0 where none is; None for a column without any.
 
         Where people can be followed by pseudonyms, groups are left with what their own people showed in each release.
@@ -93,7 +181,7 @@ class JointCounts:
             return None
         counts = left.counts()[(self.sizes > 0) & ~left.is_open]
         if column in self.paths:
-            shown = self.paths[column].fewest(np.where(self.is_seen, self.groups, ABSENT), len(self.sizes))
+            shown = self.paths[column].count_fewest(np.where(self.is_seen, self.groups, ABSENT), len(self.sizes))
             counts = np.append(counts, shown[shown > 0])
         return int(counts.min()) if len(counts) else None
 
@@ -134,12 +222,12 @@ class ValuesLeft:
         was_open = np.ones(len(parents), np.bool_) if before is None else before.is_open[parents]
         is_there = classes != ABSENT
         newly = np.flatnonzero(was_open & is_there)
-        places, pairs = _repeated(values, classes[newly], newly, width)
-        people = None if counts is None else counts[places]
+        indexes, pairs = _repeat_pairs(values, classes[newly], newly, width)
+        people = None if counts is None else counts[indexes]
         whole = None if counts is None else np.bincount(values % width, counts, width).astype(np.int64)
         if before is not None:
             known = np.flatnonzero(~was_open)
-            places, inherited = _repeated(before.pairs, parents[known], known, width)
+            indexes, inherited = _repeat_pairs(before.pairs, parents[known], known, width)
             group, value = inherited // width, inherited % width
             here = classes[group] * width + value
             is_left = ~is_there[group] | np.isin(here, values)
@@ -148,16 +236,16 @@ class ValuesLeft:
                 people = whole = None
             else:
                 is_here = is_there[group] & is_left
-                fewest = before.people[places]
+                fewest = before.people[indexes]
                 fewest[is_here] = np.minimum(fewest[is_here], counts[np.searchsorted(values, here[is_here])])
                 people, whole = np.concatenate([people, fewest[is_left]]), whole + before.whole
         order = np.argsort(pairs, kind="stable")
         return cls(pairs[order], was_open & ~is_there, width, None if people is None else people[order], whole)
 
-    def inherited(self, parents: Ints) -> ValuesLeft:
+    def inherit(self, parents: Ints) -> ValuesLeft:
         """Return what is left after a release without the column."""
-        places, pairs = _repeated(self.pairs, parents, np.arange(len(parents)), self.width)
-        people = None if self.people is None else self.people[places]
+        indexes, pairs = _repeat_pairs(self.pairs, parents, np.arange(len(parents)), self.width)
+        people = None if self.people is None else self.people[indexes]
         return ValuesLeft(pairs, self.is_open[parents], self.width, people, self.whole)
 
     def counts(self) -> Ints:
@@ -179,49 +267,46 @@ class ValuesLeft:
         return np.maximum(np.round(1 - np.bincount(groups, common, count), 12), 0)
 
 
-def _repeated(pairs: Ints, of: Ints, to: Ints, width: int) -> tuple[Ints, Ints]:
-    """Return the places of the pairs of groups `of`, and these pairs under the numbers `to`."""
+def _repeat_pairs(pairs: Ints, of: Ints, to: Ints, width: int) -> tuple[Ints, Ints]:
+    """Return the indexes of the pairs of groups `of`, and these pairs under the numbers `to`."""
     starts, ends = np.searchsorted(pairs, of * width), np.searchsorted(pairs, (of + 1) * width)
     counts = ends - starts
-    places = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(starts, counts)
-    return places, np.repeat(to, counts) * width + pairs[places] % width
+    indexes = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts) + np.repeat(starts, counts)
+    return indexes, np.repeat(to, counts) * width + pairs[indexes] % width
 
 
-def people_by_value(who: Ints, classes: Ints, values: Ints, width: int) -> tuple[Ints, Ints]:
+def count_people_by_value(person_of_row: Ints, class_of_person: Ints, values: Ints, width: int) -> tuple[Ints, Ints]:
     """Return the different pairs of class and value, ascending, and how many people have each.
 
     Args:
-        who: Of each row, the person.
-        classes: Of each person, the class.
-        values: Of each row, the value.
+        person_of_row: The number of each row's person.
+        class_of_person: The class of each person.
+        values: The value of each row.
         width: The number of values.
     """
-    held = unique(who * width + values)
-    pairs, counts = np.unique(classes[held // width] * width + held % width, return_counts=True)
+    held = sort_distinct(person_of_row * width + values)
+    pairs, counts = np.unique(class_of_person[held // width] * width + held % width, return_counts=True)
     return pairs, counts
 
 
-def row_classes(table: pa.Table) -> Ints:
+def classify_rows(table: pa.Table) -> Ints:
     """Return the class of each row: equal cells have equal classes; intervals are compared by their ends."""
     while any(pa.types.is_struct(kind) for kind in table.schema.types):
         table = table.flatten()
-    classes = np.zeros(table.num_rows, np.int64)
-    for codes, count in encode(table):
-        classes = np.unique(classes * max(count, 1) + codes, return_inverse=True)[1]
-    return classes
+    return group_keys(pack_columns(encode_columns(table), table.num_rows)[0]).codes
 
 
-def classes_of_people(who: Ints, of_rows: Ints, everybody: int) -> Ints:
+def classify_people(person_of_row: Ints, class_of_row: Ints, everybody: int) -> Ints:
     """Return the class of each person: the set of the classes of their rows, by number; `ABSENT` without rows."""
-    width = int(of_rows.max(initial=0)) + 1
-    pairs = unique(who * width + of_rows)
+    width = int(class_of_row.max(initial=0)) + 1
+    pairs = sort_distinct(person_of_row * width + class_of_row)
     owners, members = pairs // width, pairs % width
     classes = np.full(everybody, ABSENT)
     starts = np.flatnonzero(np.diff(owners, prepend=-1))
     sizes = np.diff(starts, append=len(owners))
     sets = np.zeros(len(starts), np.int64)
-    for place in range(int(sizes.max(initial=0))):  # one member more of each set, the smallest first
-        member = np.where(sizes > place, members[np.minimum(starts + place, len(members) - 1)] + 1, 0)
+    for index in range(int(sizes.max(initial=0))):  # one member more of each set, the smallest first
+        member = np.where(sizes > index, members[np.minimum(starts + index, len(members) - 1)] + 1, 0)
         sets = np.unique(sets * (width + 1) + member, return_inverse=True)[1]
     classes[owners[starts]] = sets
     return classes

@@ -1,7 +1,11 @@
 """The file of an account: SQLite, shared by several processes, safe against crashes, opened with a key.
 
 Each part of the account (`releases`, `budget`) has tables of its own, made and brought up to date by `Account.prepare`.
-Nothing that is written tells a value without the key: `Account.keyed` turns values into keyed hashes.
+Nothing that is written tells a value without the key: `Account.hash_value` turns values into keyed hashes.
+
+A counter stands beside the account: a small file that says how many releases and answers it has, and its last release.
+It is written after each entry and never before, so an account has what its counter knows, or more where a process was
+killed in between. An account that has less was deleted, emptied, set back to an older copy, or is another one.
 """
 
 from __future__ import annotations
@@ -9,12 +13,16 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import hmac
+import json
 import os
 import secrets
 import sqlite3
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Self
+
+from duckanon._core.common.outbox import sync
 
 HASH_SIZE = 16
 """Bytes of a keyed hash: among a thousand million people, two share one with a probability of 10^-21."""
@@ -55,9 +63,10 @@ class Account:
             state = "the account is empty" if self.path.exists() else "there is no such account"
             raise AccountError(f"{self.path}: {state}; restore it from a backup.")
         if not self.path.exists():
-            with contextlib.suppress(FileExistsError), self._translated():  # another process made it just now
-                os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        with self._translated():
+            with self._translate_errors(), contextlib.suppress(FileExistsError):  # another process made it just now
+                # a link may lead to where no file is yet, which must not be open to others either
+                os.close(os.open(os.path.realpath(self.path), os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+        with self._translate_errors():
             self._con = sqlite3.connect(self.path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
             # the journal of SQLite's default mode leaves one file, also where folders are on a network
             self._con.execute("PRAGMA synchronous = EXTRA")
@@ -65,7 +74,7 @@ class Account:
             self._con.execute("PRAGMA foreign_keys = ON")
         try:
             self._number = self._file_number()
-            self._key = self._unlocked(key)
+            self._key = self._derive_key(key)
         except BaseException:
             self._con.close()
             raise
@@ -86,7 +95,7 @@ class Account:
 
         Other processes wait at the beginning of theirs, so what is read here stays true until the end.
         """
-        with self._translated():
+        with self._translate_errors():
             self._con.execute("BEGIN IMMEDIATE")
             try:
                 if self._number != self._file_number():
@@ -100,7 +109,7 @@ class Account:
 
     def query(self, statement: str, parameters: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """Return the rows of a statement that only reads."""
-        with self._translated():
+        with self._translate_errors():
             return self._con.execute(statement, parameters).fetchall()
 
     def prepare(self, part: str, migrations: Sequence[str]) -> None:
@@ -122,13 +131,20 @@ class Account:
                     con.execute(statement)
             con.execute("INSERT OR REPLACE INTO parts VALUES (?, ?)", (part, len(migrations)))
 
-    def keyed(self, kind: str, value: str | bytes | None) -> bytes:
+    def hash_value(self, kind: str, value: str | bytes | None) -> bytes:
         """Return the keyed hash of a value; equal values of different kinds have different hashes, as has None."""
         if self._key is None:
             raise AccountError(f"{self.path}: the account was opened without its key.")
         data = b"0" if value is None else b"1" + (value.encode() if isinstance(value, str) else value)
         start = f"{len(kind.encode())}:{kind}".encode()
         return hashlib.blake2b(start + data, digest_size=HASH_SIZE, key=self._key).digest()
+
+    def damage_error(self) -> AccountError:
+        """Return the error about a file of which a part is lost."""
+        return AccountError(
+            f"{self.path}: the account is damaged; restore the account and its counter from a backup, or move it away "
+            "and let a person decide with duckanon account adopt."
+        )
 
     def _file_number(self) -> tuple[int, int] | None:
         """Return what tells the file from another of its name; None where it is gone."""
@@ -139,10 +155,10 @@ class Account:
         return state.st_dev, state.st_ino
 
     def _version(self, part: str) -> int:
-        found = self.query("SELECT version FROM parts WHERE name = ?", (part,))
-        return int(found[0][0]) if found else 0
+        versions = self.query("SELECT version FROM parts WHERE name = ?", (part,))
+        return int(versions[0][0]) if versions else 0
 
-    def _unlocked(self, key: str | None) -> bytes | None:
+    def _derive_key(self, key: str | None) -> bytes | None:
         """Return the key of the hashes: from the user's and the salt of this file, so that no two accounts match."""
         with self.transaction() as con:
             (application,) = con.execute("PRAGMA application_id").fetchone()
@@ -153,23 +169,26 @@ class Account:
                 con.execute("CREATE TABLE account (salt BLOB NOT NULL, key_check BLOB NOT NULL)")
                 con.execute("CREATE TABLE parts (name TEXT PRIMARY KEY, version INTEGER NOT NULL)")
             elif application != _APPLICATION:
-                raise AccountError(f"{self.path}: it is no account of duckanon.")
+                raise AccountError(
+                    f"{self.path}: it is no account of duckanon; restore the account and its counter from a backup, or "
+                    "move it away and let a person decide with duckanon account adopt."
+                )
             elif version > _FORMAT:
                 raise AccountError(f"{self.path}: a newer version of duckanon wrote this account; use that.")
             if key is None:
                 return None
-            found = con.execute("SELECT salt, key_check FROM account").fetchone()
-            salt = found[0] if found else secrets.token_bytes(16)
+            row = con.execute("SELECT salt, key_check FROM account").fetchone()
+            salt = row[0] if row else secrets.token_bytes(16)
             derived = hashlib.blake2b(key.encode(), digest_size=32, key=salt).digest()
-            if found is None:  # the first that comes with a key
+            if row is None:  # the first that comes with a key
                 con.execute("INSERT INTO account VALUES (?, ?)", (salt, _check_value(derived)))
-            elif not hmac.compare_digest(found[1], _check_value(derived)):
+            elif not hmac.compare_digest(row[1], _check_value(derived)):
                 raise AccountError(f"{self.path}: the account was made with another key; give it that key.")
         self.identity = hashlib.blake2b(b"identity", digest_size=HASH_SIZE, key=salt).hexdigest()
         return derived
 
     @contextlib.contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """Say in one sentence why SQLite or the file system failed."""
         try:
             yield
@@ -177,8 +196,8 @@ class Account:
             if "locked" in str(error):
                 raise AccountError(f"{self.path}: another process holds the account; try again.") from None
             raise AccountError(f"{self.path}: the account cannot be used ({error}).") from None
-        except sqlite3.DatabaseError as error:
-            raise AccountError(f"{self.path}: the account cannot be used ({error}).") from None
+        except sqlite3.DatabaseError:
+            raise self.damage_error() from None
         except OSError as error:
             raise AccountError(f"{self.path}: the account cannot be used ({error.strerror}).") from None
 
@@ -190,3 +209,80 @@ def is_missing(path: Path) -> bool:
 
 def _check_value(derived: bytes) -> bytes:
     return hashlib.blake2b(b"duckanon account", digest_size=HASH_SIZE, key=derived).digest()
+
+
+_BEGINNING = b'{"account": "'
+
+
+@dataclass(frozen=True)
+class Counter:
+    """What the counter knows of its account: identity, releases, the mark of the last, and answers of budgets."""
+
+    account: str = ""
+    releases: int = 0
+    last: str | None = None
+    answers: int = 0
+
+
+def counter_path(account: Path) -> Path:
+    """Return the file of an account's counter."""
+    account = Path(os.path.realpath(account))
+    return account.with_name(f"{account.name}.counter")
+
+
+def read_counter(account: Path) -> Counter | None:
+    """Read the counter of an account; None where there is none."""
+    path = counter_path(account)
+    try:
+        counter = Counter(**json.loads(path.read_text(encoding="utf-8")))
+        if not _is_whole(counter):
+            raise ValueError
+    except FileNotFoundError:
+        return None
+    except (OSError, TypeError, ValueError, RecursionError):
+        raise AccountError(f"{path}: the counter of the account cannot be read; restore it from a backup.") from None
+    return counter
+
+
+def _is_whole(counter: Counter) -> bool:
+    """Tell whether all that was read is of its type: damaged files are JSON, too."""
+    counts = (counter.releases, counter.answers)
+    return (
+        isinstance(counter.account, str)
+        and (counter.last is None or isinstance(counter.last, str))
+        and all(type(count) is int and count >= 0 for count in counts)
+        and (counter.last is None) == (counter.releases == 0)
+    )
+
+
+def update_counter(path: Path, **changes: Any) -> None:
+    """Write the counter of an account with some changes; one that cannot be read begins anew."""
+    try:
+        former = read_counter(path)
+    except AccountError:
+        former = None
+    write_counter(path, replace(former or Counter(), **changes))
+
+
+def write_counter(account: Path, counter: Counter) -> None:
+    """Write the counter of an account, at once or not at all."""
+    path = counter_path(account)
+    draft = path.with_name(f".{path.name}")  # of one process: it holds the account
+    try:
+        if os.path.lexists(draft) and not _is_draft(draft):
+            raise AccountError(f"{draft}: duckanon did not write this file, which is in its way; move it away.")
+        with open(os.open(draft, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600), "w", encoding="utf-8") as opened:
+            opened.write(json.dumps(asdict(counter)) + "\n")
+        sync(draft)
+        os.replace(draft, path)
+        sync(path.parent)
+    except OSError as error:
+        raise AccountError(f"{path}: the counter of the account cannot be written ({error.strerror}).") from None
+
+
+def _is_draft(path: Path) -> bool:
+    """Tell whether a file is what a process wrote of a counter before it was killed."""
+    if path.is_symlink() or not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return _BEGINNING.startswith(file.read(len(_BEGINNING)))

@@ -1,4 +1,8 @@
-"""The arrays that algorithms pass to each other: types and their names, runs of equal values, samples of rows."""
+"""The arrays that algorithms pass to each other: their types, runs of equal values, samples of rows, names of types.
+
+Sorting and comparing neighbours is the tool for equal values here: NumPy's `unique` puts them into a hash table first,
+which takes five times as long for numbers that are mostly different. Functions take one pass over their array.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ Matrix: TypeAlias = NDArray[np.float64]
 Reals: TypeAlias = NDArray[np.floating[Any]]
 """Of either precision: what spectral releases compute in float32 where memory matters."""
 Ints: TypeAlias = NDArray[np.int64]
-"""Whole numbers: counts, codes, and the places of rows."""
+"""Whole numbers: counts, codes, and the indexes of rows."""
 Ints32: TypeAlias = NDArray[np.int32]
 Bools: TypeAlias = NDArray[np.bool_]
 Array: TypeAlias = NDArray[Any]
@@ -44,7 +48,7 @@ _SQL_EXTENSIONS = {"arrow.uuid": "UUID", "arrow.json": "JSON", "arrow.bool8": "B
 _LONG_LINE = 300  # numbers that are worth a call each
 
 
-def run_starts(sorted_values: Array) -> Ints:
+def find_run_starts(sorted_values: Array) -> Ints:
     """Return the index at which each run of equal values begins; of rows where the array has several columns."""
     if len(sorted_values) == 0:
         return np.empty(0, np.int64)
@@ -57,7 +61,7 @@ def run_starts(sorted_values: Array) -> Ints:
     return is_start.nonzero()[0].astype(np.int64, copy=False)
 
 
-def run_lengths(starts: Ints, entries: int) -> Ints:
+def measure_runs(starts: Ints, entries: int) -> Ints:
     """Return the length of each run, given where the runs begin and how many entries there are in all."""
     lengths = np.empty_like(starts)
     if len(starts):
@@ -66,7 +70,7 @@ def run_lengths(starts: Ints, entries: int) -> Ints:
     return lengths
 
 
-def distinct(values: NDArray[Kind], is_nearly_sorted: bool = False) -> NDArray[Kind]:
+def sort_distinct(values: NDArray[Kind], is_nearly_sorted: bool = False) -> NDArray[Kind]:
     """Return the different values, ascending.
 
     By sorting: `numpy.unique` of version 2.4 puts them into a hash table first, which takes five times as long, and
@@ -74,25 +78,25 @@ def distinct(values: NDArray[Kind], is_nearly_sorted: bool = False) -> NDArray[K
     them. There must be no NaN.
     """
     ordered = np.sort(values, kind="stable" if is_nearly_sorted else None)
-    return ordered[run_starts(ordered)]
+    return ordered[find_run_starts(ordered)]
 
 
-def running_maxima(lines: NDArray[Kind]) -> NDArray[Kind]:
-    """Return the maxima along the first axis; of long lines, faster than NumPy goes along each place of them."""
+def accumulate_maxima(lines: NDArray[Kind]) -> NDArray[Kind]:
+    """Return the maxima along the first axis; of long lines, faster than NumPy goes along each index of them."""
     if lines[0].size < _LONG_LINE:
         return np.asarray(np.maximum.accumulate(lines, axis=0))
     reached = np.empty_like(lines, order="C")
     reached[0] = lines[0]
-    for place in range(1, len(lines)):
-        np.maximum(reached[place - 1], lines[place], out=reached[place])
+    for index in range(1, len(lines)):
+        np.maximum(reached[index - 1], lines[index], out=reached[index])
     return reached
 
 
-def sampled_rows(count: int, available: int, random: np.random.Generator) -> Ints:
-    """Draw rows without replacement, and return their places, ascending; all, undrawn, where there are no more.
+def sample_rows(count: int, available: int, random: np.random.Generator) -> Ints:
+    """Draw rows without replacement, and return their indexes, ascending; all of them where there are no more.
 
     Examples:
-        >>> sampled_rows(5, 3, np.random.default_rng(0)).tolist()
+        >>> sample_rows(5, 3, np.random.default_rng(0)).tolist()
         [0, 1, 2]
     """
     if count >= available:
@@ -126,10 +130,10 @@ def sql_type(arrow_type: pa.DataType) -> str:
     """
     if name := _SQL_NAMES.get(arrow_type):
         return name
-    return _nested_type(arrow_type) or _parametrized_type(arrow_type) or str(arrow_type).upper()
+    return _name_nested_type(arrow_type) or _name_type_with_parameters(arrow_type) or str(arrow_type).upper()
 
 
-def _nested_type(arrow_type: Any) -> str:
+def _name_nested_type(arrow_type: Any) -> str:
     """Return the name of a type of other types; nothing for one that is not."""
     if pa.types.is_map(arrow_type):
         return f"MAP({sql_type(arrow_type.key_type)}, {sql_type(arrow_type.item_type)})"
@@ -143,7 +147,7 @@ def _nested_type(arrow_type: Any) -> str:
     return "UNION" if pa.types.is_union(arrow_type) else ""
 
 
-def _parametrized_type(arrow_type: Any) -> str:
+def _name_type_with_parameters(arrow_type: Any) -> str:
     """Return the name of a type with a unit, a width or several encodings; nothing for others."""
     if isinstance(arrow_type, pa.BaseExtensionType):
         opaque = getattr(arrow_type, "type_name", "").upper()
@@ -167,3 +171,13 @@ def _parametrized_type(arrow_type: Any) -> str:
         if is_kind(arrow_type):
             return name
     return ""
+
+
+def spell_count(count: float, singular: str, plural: str) -> str:
+    """Return a number of things in words.
+
+    Examples:
+        >>> spell_count(1, "person", "people"), spell_count(0, "person", "people"), spell_count(2.5, "value", "values")
+        ('1 person', '0 people', '2.5 values')
+    """
+    return f"{count if isinstance(count, int) else format(count, '.4g')} {singular if count == 1 else plural}"

@@ -1,4 +1,9 @@
-"""Dense integer codes for the columns of an Arrow table."""
+"""Dense integer codes for the columns of an Arrow table.
+
+Equal values have equal codes as SQL holds them equal: NULL is a value of its own, all NaN are one value, and -0.0
+equals 0.0. Whole numbers of a narrow range are looked up in a table, everything else in a dictionary of Arrow's, which
+costs one pass. Codes are of the smallest unsigned type, so that later passes over them are quick.
+"""
 
 from __future__ import annotations
 
@@ -12,27 +17,27 @@ from numpy.typing import NDArray
 from duckanon._core.common.arrays import sql_type
 
 Codes: TypeAlias = "NDArray[np.integer[Any]]"
-Column: TypeAlias = "tuple[Codes, int]"
+CodedColumn: TypeAlias = "tuple[Codes, int]"
 """The code of each row, and the number of distinct codes."""
 
 
-def encode(table: pa.Table) -> list[Column]:
+def encode_columns(table: pa.Table) -> list[CodedColumn]:
     """Encode every column of an Arrow table as dense integer codes.
 
     NULL is a value with a code of its own, all NaN are one value, and -0.0 equals 0.0. The codes of a column are
     0 .. distinct-1, of the smallest unsigned type that holds them. Nested columns are refused.
 
     Examples:
-        >>> [(codes, distinct)] = encode(pa.table({"city": ["Rome", None, "Oslo", "Rome"]}))
+        >>> [(codes, distinct)] = encode_columns(pa.table({"city": ["Rome", None, "Oslo", "Rome"]}))
         >>> codes.tolist(), distinct
         ([0, 1, 2, 0], 3)
     """
     return [_encode_column(column) for column in table.columns]
 
 
-def ranks_of(column: pa.ChunkedArray) -> NDArray[np.int64]:
+def rank_values(column: pa.ChunkedArray) -> NDArray[np.int64]:
     """Return the rank of each value from 1, equal ones with equal ranks, NULL behind all others."""
-    ((codes, _),) = encode(pa.table({"value": column}))
+    ((codes, _),) = encode_columns(pa.table({"value": column}))
     firsts = np.unique(codes, return_index=True)[1]
     different = column.take(pa.array(firsts))
     if pa.types.is_dictionary(different.type):
@@ -42,17 +47,17 @@ def ranks_of(column: pa.ChunkedArray) -> NDArray[np.int64]:
     return ranks[codes.astype(np.int64)]
 
 
-def float_bits(column: pa.ChunkedArray) -> NDArray[np.int64]:
-    """Return a whole number for each float, equal ones for values that `encode` holds equal, one of its own for NULL.
+def read_float_bits(column: pa.ChunkedArray) -> NDArray[np.int64]:
+    """Return a whole number for each float, equal ones for values that `encode_columns` holds equal.
 
-    To sort them takes a tenth of the time of codes where most values are different.
+    NULL has a number of its own. To sort them takes a tenth of the time of codes where most values are different.
     """
-    found = _floats(column).view(np.int64)
-    found[column.is_null().to_numpy()] = -1  # the bits of a NaN that is none of numpy's
-    return found
+    bits = _floats(column).view(np.int64)
+    bits[column.is_null().to_numpy()] = -1  # the bits of a NaN that is none of numpy's
+    return bits
 
 
-def _encode_column(column: pa.ChunkedArray) -> Column:
+def _encode_column(column: pa.ChunkedArray) -> CodedColumn:
     arrow_type = column.type
     if isinstance(arrow_type, pa.BaseExtensionType):
         return _encode_column(pa.chunked_array([chunk.storage for chunk in column.chunks], arrow_type.storage_type))
@@ -64,17 +69,17 @@ def _encode_column(column: pa.ChunkedArray) -> Column:
         raise ValueError(
             f"columns of nested types such as {sql_type(arrow_type)} cannot be compared; leave them out of cols."
         )
-    column = _comparable(column)
+    column = _cast_comparable(column)
     in_range = _encode_range(column) if pa.types.is_integer(column.type) else None
     if in_range is not None:
         return in_range
     encoded = column.dictionary_encode(null_encoding="encode")  # the chunks share one dictionary
     count = len(encoded.chunk(0).dictionary)
     indices = np.concatenate([chunk.indices.to_numpy() for chunk in encoded.chunks])
-    return indices.astype(_unsigned(count)), count
+    return indices.astype(_code_type(count)), count
 
 
-def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+def _cast_comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
     """Cast a column to a type whose values Arrow tells apart as SQL does, to integers where that is quicker."""
     arrow_type = column.type
     if pa.types.is_floating(arrow_type):
@@ -97,7 +102,7 @@ def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
     return values
 
 
-def _encode_range(column: pa.ChunkedArray) -> Column | None:
+def _encode_range(column: pa.ChunkedArray) -> CodedColumn | None:
     """Encode integers by a lookup table of their range; None when the range is too wide for that."""
     bounds = pc.min_max(column).as_py()
     if bounds["min"] is None:
@@ -113,10 +118,10 @@ def _encode_range(column: pa.ChunkedArray) -> Column | None:
     if column.null_count:
         offsets[column.is_null().to_numpy()] = width
         width += 1
-    return _compact(offsets, width)
+    return _drop_unused_codes(offsets, width)
 
 
-def _encode_dictionary(column: pa.ChunkedArray) -> Column:
+def _encode_dictionary(column: pa.ChunkedArray) -> CodedColumn:
     """Encode a dictionary column, whose dictionary may have unused, repeated or null entries."""
     values: list[pa.Array] = []
     indices: list[NDArray[np.int64]] = []
@@ -128,18 +133,18 @@ def _encode_dictionary(column: pa.ChunkedArray) -> Column:
         offsets = chunk.indices.cast(pa.int64()).fill_null(-1).to_numpy()
         indices.append(np.where(offsets < 0, -1, offsets + start))
     codes, count = _encode_column(pa.chunked_array([*values, pa.nulls(1, column.type.value_type)]))
-    return _compact(codes.take(np.concatenate(indices), mode="wrap"), count)  # -1 takes the last entry, NULL
+    return _drop_unused_codes(codes.take(np.concatenate(indices), mode="wrap"), count)  # -1 takes the last entry, NULL
 
 
-def _compact(codes: Codes, cells: int) -> Column:
+def _drop_unused_codes(codes: Codes, cells: int) -> CodedColumn:
     """Renumber codes below `cells` so that each of 0 .. count-1 occurs."""
     present = np.bincount(codes, minlength=cells) > 0
     count = int(np.count_nonzero(present))
     if count == cells:
-        return codes.astype(_unsigned(count)), count
-    return (np.cumsum(present) - 1).astype(_unsigned(count)).take(codes), count
+        return codes.astype(_code_type(count)), count
+    return (np.cumsum(present) - 1).astype(_code_type(count)).take(codes), count
 
 
-def _unsigned(count: int) -> type[np.unsignedinteger[Any]]:
+def _code_type(count: int) -> type[np.unsignedinteger[Any]]:
     """Return the smallest type that holds the codes 0 .. count-1."""
     return np.uint8 if count <= 2**8 else np.uint16 if count <= 2**16 else np.uint32

@@ -37,7 +37,7 @@ class OneRow:
 class RowPer:
     """There is a row for each row of the table, for each of its columns, or for each column that an option names."""
 
-    what: Literal["row", "column", "column of secret_cols"]
+    unit: Literal["row", "column", "column of secret_cols"]
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,8 @@ class FunctionOfValue:
 Change: TypeAlias = Literal["order", "storage", "columns", "others", "types"]
 """What can be done to a table without a change of what it says.
 
-``order``: its rows come in another order. ``storage``: it is a view, a CTE, two files, an Arrow table. ``columns``: its
+``order``: its rows come in another order. ``storage``: it is a view, a CTE, two files, an Arrow table, or its
+whole numbers are BIGINT or DECIMAL. ``columns``: its
 columns come in another order, or under other names. ``others``: columns are added that the call does not name, some
 called as parameters and results are. ``types``: whole numbers are BIGINT, DECIMAL or DOUBLE.
 """

@@ -72,12 +72,12 @@ class Group:
     """Parameters that travel together: SQL gives them one by one, Python hands them on as one object."""
 
     name: str  # the algorithm's argument
-    made_by: Callable[..., Any]  # the class that takes the parameters by name
+    factory: Callable[..., Any]  # the class that takes the parameters by name
     parameters: tuple[Parameter, ...]
 
     def without(self, *faces: str) -> Group:
         """Return the same group for a function whose ``faces`` do not take its parameters."""
-        return replace(self, parameters=tuple(one.without(*faces) for one in self.parameters))
+        return replace(self, parameters=tuple(parameter.without(*faces) for parameter in self.parameters))
 
 
 Options: TypeAlias = Mapping[str, Any]
@@ -89,7 +89,7 @@ class Function:
     """Base of all declarations."""
 
     name: str  # its name in SQL, without ``anon.``
-    # module and function: ``duckanon._methods.swap.people_swaps:pica``. It takes its tables under the names in
+    # module and function: ``duckanon._methods.swap.svd:pica``. It takes its tables under the names in
     # ``tables`` and the options under the names of the parameters, but need not take those that name the columns of its
     # tables; where it has a parameter ``tell``, that is called with the share of the work done.
     algorithm: str = ""
@@ -113,38 +113,40 @@ class Function:
     @property
     def flat(self) -> tuple[Parameter, ...]:
         """All parameters, those of groups too."""
-        each = (one.parameters if isinstance(one, Group) else (one,) for one in self.parameters)
+        each = (entry.parameters if isinstance(entry, Group) else (entry,) for entry in self.parameters)
         return tuple(itertools.chain.from_iterable(each))
 
     @property
     def defaults(self) -> dict[str, Any]:
         """The values of the parameters that a call need not give."""
-        return {one.name: one.default for one in self.flat if not one.is_required}
+        return {parameter.name: parameter.default for parameter in self.flat if not parameter.is_required}
 
     def arguments(self, options: Options) -> dict[str, Any]:
         """Return what the algorithm takes: groups of parameters as objects, and everything else as it is."""
-        given = dict(options)
-        for one in self.parameters:
-            if isinstance(one, Group):
-                given[one.name] = one.made_by(**{part.name: given.pop(part.name) for part in one.parameters})
-        return given
+        arguments = dict(options)
+        for group in self.parameters:
+            if isinstance(group, Group):
+                members = {member.name: arguments.pop(member.name) for member in group.parameters}
+                arguments[group.name] = group.factory(**members)
+        return arguments
 
-    def having(self, *others: Parameter) -> Self:
+    def having(self, *parameters: Parameter) -> Self:
         """Return the same function with other parameters of the same names, for a face that differs in them."""
-        by_name = {one.name: one for one in others}
-        return replace(self, parameters=tuple(by_name.get(one.name, one) for one in self.parameters))
+        by_name = {parameter.name: parameter for parameter in parameters}
+        return replace(self, parameters=tuple(by_name.get(entry.name, entry) for entry in self.parameters))
 
     def parameter(self, name: str) -> Parameter | None:
         """Return a parameter by its name; None where there is none."""
-        return next((one for one in self.flat if one.name == name), None)
+        return next((parameter for parameter in self.flat if parameter.name == name), None)
 
-    def faults(self, given: Options, words: Words) -> list[str]:
+    def faults(self, options: Options, words: Words) -> list[str]:
         """Return every sentence that refuses the options of a call, in the order of the parameters.
 
         What only several parameters show is looked at where each of them is right.
         """
-        found = [fault_of(one.rule, one.name, given[one.name], words) for one in self.flat if one.name in given]
-        sentences = list(filter(None, found)) or list(filter(None, (check(given) for check in self.checks)))
+        known = [parameter for parameter in self.flat if parameter.name in options]
+        single = (fault_of(parameter.rule, parameter.name, options[parameter.name], words) for parameter in known)
+        sentences = list(filter(None, single)) or list(filter(None, (check(options) for check in self.checks)))
         return [sentence.replace("got NULL", f"got {words.null}") for sentence in sentences]
 
 
@@ -215,11 +217,11 @@ class Scalar(Function):
 Declaration: TypeAlias = Release | Report | ColumnReport | Scalar
 
 
-def report(columns: Mapping[str, Sequence[Any] | npt.NDArray[Any]], schema: pa.Schema) -> pa.Table:
+def report_columns(columns: Mapping[str, Sequence[Any] | npt.NDArray[Any]], schema: pa.Schema) -> pa.Table:
     """Make the table of a report from its columns; NaN becomes NULL."""
     return pa.table([pa.array(columns[field.name], field.type, from_pandas=True) for field in schema], schema=schema)
 
 
 def report_rows(rows: Sequence[Mapping[str, Any]], schema: pa.Schema) -> pa.Table:
     """Make the table of a report from its rows; NaN and what a row does not have become NULL."""
-    return report({field.name: [row.get(field.name) for row in rows] for field in schema}, schema)
+    return report_columns({field.name: [row.get(field.name) for row in rows] for field in schema}, schema)

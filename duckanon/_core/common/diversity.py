@@ -1,7 +1,7 @@
 """Conditions on the sensitive values of a class: l-diversity and t-closeness, as ``anon.l_diversity`` counts them.
 
 The values of classes are counted as histograms, one row a class, which is quick where there are few values, or as
-entries, one for each value that a class has, where there are many. What is asked of the counts stands here, once.
+entries, one for each value that a class has, where there are many. Both are judged here.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from duckanon._core.common.arrays import Bools, Floats, Ints, run_lengths, run_starts
+from duckanon._core.common.arrays import Bools, Floats, Ints, find_run_starts, measure_runs
 
 _ROUNDING = 1e-9
 """The rounding error of a sum of logarithms or of shares. ``anon._spread`` allows the same."""
@@ -31,11 +31,11 @@ class DiversityRule:
     is_ordered: bool = False  # whether a value is nearer to its neighbours than to others
 
     @property
-    def is_asked(self) -> bool:
+    def is_active(self) -> bool:
         """Whether anything is asked at all."""
         return self.l > 1 or self.t is not None
 
-    def diverse_histograms(self, histograms: Ints) -> Bools:
+    def judge_histograms(self, histograms: Ints) -> Bools:
         """Tell which classes are diverse, given how often each has each value; an empty one is not."""
         if self.l_kind == "distinct":
             return np.asarray((histograms > 0).sum(axis=1) >= self.l)
@@ -45,18 +45,19 @@ class DiversityRule:
         falling = -np.sort(-histograms, axis=1)
         return self._is_recursive(falling[:, 0], falling[:, int(self.l) - 1 :].sum(axis=1))
 
-    def diverse_entries(self, own: Ints, count: Floats, classes: int) -> Bools:
+    def judge_entries(self, class_of_entry: Ints, count: Floats, classes: int) -> Bools:
         """Tell which classes are diverse, given the class and the count of each entry; one without entries is not."""
         if self.l_kind == "distinct":
-            return np.bincount(own, minlength=classes) >= self.l
+            return np.bincount(class_of_entry, minlength=classes) >= self.l
         if self.l_kind == "entropy":
-            return self._has_entropy(np.bincount(own, count, classes), np.bincount(own, count * np.log(count), classes))
-        order = np.lexsort((-count, own))
-        starts = run_starts(own[order])
-        place = np.arange(len(own)) - np.repeat(starts, run_lengths(starts, len(own)))
-        rest = np.bincount(own[order], np.where(place >= self.l - 1, count[order], 0), classes)
+            totals, logs = (np.bincount(class_of_entry, weights, classes) for weights in (count, count * np.log(count)))
+            return self._has_entropy(totals, logs)
+        order = np.lexsort((-count, class_of_entry))
+        starts = find_run_starts(class_of_entry[order])
+        rank = np.arange(len(class_of_entry)) - np.repeat(starts, measure_runs(starts, len(class_of_entry)))
+        rest = np.bincount(class_of_entry[order], np.where(rank >= self.l - 1, count[order], 0), classes)
         largest = np.zeros(classes)
-        largest[own[order][starts]] = count[order][starts]
+        largest[class_of_entry[order][starts]] = count[order][starts]
         return self._is_recursive(largest, rest)
 
     def _has_entropy(self, totals: Floats | Ints, logs: Floats | Ints) -> Bools:

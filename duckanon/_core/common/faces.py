@@ -3,11 +3,11 @@
 Signature, checks and docstring come from the declaration. A face writes only what it has in addition::
 
     @face_of(RECODE, "large")
-    def recode(source, target, given, *, memory="2GB"):
+    def recode(source, target, options, *, memory="2GB"):
         ...
 
-is called ``recode(source, target, cols, k, hierarchies=None, ..., memory="2GB")``; ``given`` holds the options by name,
-after they were checked, and groups of them as objects (`duckanon._core.common.declare.Group`).
+is called ``recode(source, target, cols, k, hierarchies=None, ..., memory="2GB")``; ``options`` holds the options by
+name, after they were checked, and groups of them as objects (`duckanon._core.common.declare.Group`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from duckanon._core.common.names import unknown_option
 from duckanon._core.common.rules import IN_PYTHON
 
 Result = TypeVar("Result")
-_GIVEN = "given"
+_OPTIONS = ("options", "given")  # names of the parameter that takes what is declared
 
 
 def face_of(declared: Function, face: str) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
@@ -32,8 +32,9 @@ def face_of(declared: Function, face: str) -> Callable[[Callable[..., Result]], 
 
     def declare(function: Callable[..., Result]) -> Callable[..., Result]:
         caller = f"duckanon.{face}.{declared.name}"
-        own = inspect.signature(function)
-        signature = _signature(own, declared, face)
+        written = inspect.signature(function)
+        (taker,) = (name for name in written.parameters if name in _OPTIONS)
+        signature = _make_signature(written, declared, face)
 
         @functools.wraps(function)
         def call(*arguments: Any, **options: Any) -> Result:
@@ -42,36 +43,37 @@ def face_of(declared: Function, face: str) -> Callable[[Callable[..., Result]], 
             bound = signature.bind(*arguments, **options)
             bound.apply_defaults()
             values = bound.arguments
-            given = {one.name: values.get(one.name, one.default) for one in declared.flat if one.kind != "table"}
-            if faults := declared.faults(given, IN_PYTHON):
+            parameters = [parameter for parameter in declared.flat if parameter.kind != "table"]
+            checked = {parameter.name: values.get(parameter.name, parameter.default) for parameter in parameters}
+            if faults := declared.faults(checked, IN_PYTHON):
                 raise ValueError(f"{caller}: {' '.join(faults)}")
-            own_values = {name: values[name] for name in own.parameters if name != _GIVEN}
-            return function(**own_values, **{_GIVEN: declared.arguments(given)})
+            rest = {name: values[name] for name in written.parameters if name != taker}
+            return function(**rest, **{taker: declared.arguments(checked)})
 
-        call.__signature__ = signature.replace(return_annotation=own.return_annotation)  # type: ignore[attr-defined]
-        call.__doc__ = _documented(function.__doc__ or "", declared, face)
+        call.__signature__ = signature.replace(return_annotation=written.return_annotation)  # type: ignore[attr-defined]
+        call.__doc__ = _document_parameters(function.__doc__ or "", declared, face)
         return call
 
     return declare
 
 
-def _taken(declared: Function, face: str) -> list[Parameter]:
-    return [one for one in declared.flat if one.kind != "table" and face in one.only_in]
+def _select_parameters(declared: Function, face: str) -> list[Parameter]:
+    return [parameter for parameter in declared.flat if parameter.kind != "table" and face in parameter.only_in]
 
 
-def _signature(own: inspect.Signature, declared: Function, face: str) -> inspect.Signature:
-    """Put what is declared in the place of ``given``: required parameters and `cols` by position, options by name."""
-    declared_parameters, has_default = [], False
-    for one in _taken(declared, face):
-        is_by_position = one.name == "cols" or (one.is_required and not has_default)
+def _make_signature(written: inspect.Signature, declared: Function, face: str) -> inspect.Signature:
+    """Put what is declared in the place of the options: required parameters and `cols` by position, others by name."""
+    added, has_default = [], False
+    for parameter in _select_parameters(declared, face):
+        is_by_position = parameter.name == "cols" or (parameter.is_required and not has_default)
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD if is_by_position else inspect.Parameter.KEYWORD_ONLY
-        default = inspect.Parameter.empty if one.is_required else one.default
-        declared_parameters.append(inspect.Parameter(one.name, kind, default=default))
-        has_default |= not one.is_required
-    mine = [one for name, one in own.parameters.items() if name != _GIVEN]
-    first = [one for one in mine if one.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
-    last = [one for one in mine if one.kind is inspect.Parameter.KEYWORD_ONLY]
-    return own.replace(parameters=[*first, *sorted(declared_parameters, key=lambda one: one.kind), *last])
+        default = inspect.Parameter.empty if parameter.is_required else parameter.default
+        added.append(inspect.Parameter(parameter.name, kind, default=default))
+        has_default |= not parameter.is_required
+    kept = [parameter for name, parameter in written.parameters.items() if name not in _OPTIONS]
+    first = [parameter for parameter in kept if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
+    last = [parameter for parameter in kept if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
+    return written.replace(parameters=[*first, *sorted(added, key=lambda parameter: parameter.kind), *last])
 
 
 def _refuse_unknown(options: Options, signature: inspect.Signature, declared: Function, caller: str) -> None:
@@ -89,14 +91,16 @@ def _refuse_unknown(options: Options, signature: inspect.Signature, declared: Fu
             )
 
 
-def _documented(doc: str, declared: Function, face: str) -> str:
+def _document_parameters(doc: str, declared: Function, face: str) -> str:
     """Add the declared parameters to a docstring, and those that the face does not take."""
     lines = [
-        textwrap.fill(_described(one), 116, initial_indent="    ", subsequent_indent=" " * 8)
-        for one in _taken(declared, face)
+        textwrap.fill(_describe_parameter(parameter), 116, initial_indent="    ", subsequent_indent=" " * 8)
+        for parameter in _select_parameters(declared, face)
     ]
-    not_taken = [one.name for one in declared.flat if one.kind != "table" and face not in one.only_in]
-    notes = f"\n\nOnly anon.{declared.name} takes {', '.join(not_taken)}." if not_taken else ""
+    names = [
+        parameter.name for parameter in declared.flat if parameter.kind != "table" and face not in parameter.only_in
+    ]
+    notes = f"\n\nOnly anon.{declared.name} takes {', '.join(names)}." if names else ""
     section = "Args:\n"
     written = inspect.cleandoc(doc)
     declared_lines = "\n".join(lines) + "\n"
@@ -106,8 +110,8 @@ def _documented(doc: str, declared: Function, face: str) -> str:
     return f"{head.rstrip()}\n\n{section}{declared_lines}\n{heading}{rest}{notes}"
 
 
-def _described(one: Parameter) -> str:
+def _describe_parameter(parameter: Parameter) -> str:
     """Describe a parameter in the words of Python: None and {'age': 2} where SQL has NULL and MAP {'age': 2}."""
-    start = "" if one.is_required else f"Default: {IN_PYTHON.show(one.default)}. "
-    text = f"{one.name}: {one.meaning}. {start}{one.allowed[0].upper()}{one.allowed[1:]}."
+    start = "" if parameter.is_required else f"Default: {IN_PYTHON.show(parameter.default)}. "
+    text = f"{parameter.name}: {parameter.meaning}. {start}{parameter.allowed[0].upper()}{parameter.allowed[1:]}."
     return text.replace("NULL", "None").replace("MAP {", "{").replace("`", "``")

@@ -10,8 +10,8 @@ from typing import Any
 
 
 @functools.cache
-def imported(path: str) -> Callable[..., Any]:
-    """Import what a path such as ``duckanon._methods.swap.people_swaps:pica`` names.
+def import_function(path: str) -> Callable[..., Any]:
+    """Import what a path such as ``duckanon._methods.swap.svd:pica`` names.
 
     Functions are called on DuckDB's threads, which Python knows only while they run Python code. Extension modules
     that are first imported there, scipy's among them, crash later: a thread of Python's own imports them.

@@ -1,4 +1,14 @@
-"""Labels of generalized values: ``[20, 30)``, ``<20``, ``2024-Q1``, ``1980s``; and round numbers to cut at."""
+"""Labels of values: ranges ``[20, 30)``, ``<20``, ``2024-Q1``, ``1980s``; sets ``{a, b}``; ``*``, ``other``, ``021**``.
+
+The first half writes numbers and dates and finds round ones to cut at, the second half writes and reads sets.
+A value that could be read as a label is released as the set of itself, in quotation marks: ``{"other"}``. Within braces
+quotation marks mean a value of the column, and ``other`` without them means all values that no label names. Merged
+values are called ``other``, and ``{other}`` beside a value ``other`` that may be released (`label_rest`). Only such
+values, which enough people share, decide how labels are written: the value of one person changes none. Numbers and
+dates need none of this, since their ranges are no numbers. Columns of new records keep their values as they are.
+
+In SQL ``anon._value_label``, ``anon._list_text`` and ``anon._label_members`` write and read the same.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +16,9 @@ import datetime
 import decimal
 import itertools
 import math
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -85,8 +96,8 @@ class Numbers(Scale):
         if low < 0 <= high:
             return 0.0
         for exponent in range(math.frexp(max(abs(low), abs(high)))[1] // 3 + 1, -320, -1):
-            if found := self._multiples(low, high, exponent):
-                return found
+            if number := self._multiples(low, high, exponent):
+                return number
             if self.is_whole and exponent <= 0:
                 break
         return high
@@ -148,7 +159,7 @@ class Times(Scale):
         """Find the first moment of the longest period: a decade, a year, ..., a second."""
         day = int(high) // MICROSECONDS_PER_DAY
         for level in CALENDAR[::-1]:
-            start = period_starts(np.array([day]), level)[0] * MICROSECONDS_PER_DAY
+            start = find_period_starts(np.array([day]), level)[0] * MICROSECONDS_PER_DAY
             if low < start:
                 return float(start)
         for unit in (3_600_000_000, 60_000_000, 1_000_000):
@@ -167,7 +178,7 @@ class Times(Scale):
         """
         day_before = (int(high) - 1) // MICROSECONDS_PER_DAY
         for level in CALENDAR[:0:-1]:
-            start = period_starts(np.array([day_before]), level)[0] * MICROSECONDS_PER_DAY
+            start = find_period_starts(np.array([day_before]), level)[0] * MICROSECONDS_PER_DAY
             if low < start:
                 return float(start)
         middle = (int(low) + int(high)) // 2
@@ -184,31 +195,31 @@ class Times(Scale):
         return self.is_date and end - start == MICROSECONDS_PER_DAY
 
 
-def of_span(scale: Scale, start: float, end: float) -> str:
+def label_span(scale: Scale, start: float, end: float) -> str:
     """Name what lies from ``start`` up to but without ``end``."""
     if start == end or scale.is_one_value(start, end):
         return scale.text(start)
     return f"[{scale.text(start)}, {scale.text(end)})"
 
 
-def below(scale: Scale, end: float) -> str:
+def label_below(scale: Scale, end: float) -> str:
     """Name what lies below ``end``."""
     return f"<{scale.text(end)}"
 
 
-def from_on(scale: Scale, start: float) -> str:
+def label_from(scale: Scale, start: float) -> str:
     """Name what lies at ``start`` or above."""
     return f">={scale.text(start)}"
 
 
-def of_runs(scale: Scale, cuts: Sequence[float], written: Sequence[str] | None = None) -> list[str]:
+def label_runs(scale: Scale, cuts: Sequence[float], texts: Sequence[str] | None = None) -> list[str]:
     """Name the runs that the cuts leave. The outer ones are open: they publish no extreme, and new extremes fit in.
 
-    `written` are the cuts as texts, where the caller has them: there may be 200,000.
+    `texts` are the cuts as texts, where the caller has them: there may be 200,000.
     """
     if not cuts:
         return ["*"]
-    texts = [scale.text(cut) for cut in cuts] if written is None else written
+    texts = [scale.text(cut) for cut in cuts] if texts is None else texts
     inner = [
         start_text if start == end or scale.is_one_value(start, end) else f"[{start_text}, {end_text})"
         for (start, end), (start_text, end_text) in zip(
@@ -218,7 +229,7 @@ def of_runs(scale: Scale, cuts: Sequence[float], written: Sequence[str] | None =
     return [f"<{texts[0]}", *inner, f">={texts[-1]}"]
 
 
-def round_steps(positions: Floats) -> list[float]:
+def list_round_steps(positions: Floats) -> list[float]:
     """List the steps 1, 2, 5 times a power of ten that are wider than the least distance of two values."""
     span = float(positions[-1] - positions[0])
     if span == 0:
@@ -230,7 +241,7 @@ def round_steps(positions: Floats) -> list[float]:
     return [step for step in steps if step > least]
 
 
-def multiples(numbers: Floats, step: float) -> Floats:
+def multiply_step(numbers: Floats, step: float) -> Floats:
     """Return the whole numbers times a step, as they are read when they are written down."""
     shortest = decimal.Decimal(repr(float(step))).normalize()
     exponent = int(shortest.as_tuple().exponent)
@@ -239,14 +250,14 @@ def multiples(numbers: Floats, step: float) -> Floats:
     return whole * power if exponent >= 0 else whole / power
 
 
-def step_numbers(positions: Floats, step: float) -> Floats:
+def number_steps(positions: Floats, step: float) -> Floats:
     """Return for each number the largest whole number whose multiple of the step is not above it."""
     numbers = np.floor(positions / step)
-    numbers = np.where(multiples(numbers + 1, step) <= positions, numbers + 1, numbers)
-    return np.where(multiples(numbers, step) > positions, numbers - 1, numbers)
+    numbers = np.where(multiply_step(numbers + 1, step) <= positions, numbers + 1, numbers)
+    return np.where(multiply_step(numbers, step) > positions, numbers - 1, numbers)
 
 
-def period_starts(days: Ints, level: str) -> Ints:
+def find_period_starts(days: Ints, level: str) -> Ints:
     """Return the first day of each day's period; days are counted from 1970."""
     if level == "day":
         return days
@@ -255,22 +266,22 @@ def period_starts(days: Ints, level: str) -> Ints:
     return first.astype("datetime64[M]").astype("datetime64[D]").astype(np.int64)
 
 
-def periods(days: Ints, level: str) -> tuple[Ints, Ints]:
+def find_periods(days: Ints, level: str) -> tuple[Ints, Ints]:
     """Return the first day of each day's period, and the first day after it."""
-    starts = period_starts(days, level)
+    starts = find_period_starts(days, level)
     if level == "day":
         return starts, starts + 1
     months = starts.astype("datetime64[D]").astype("datetime64[M]") + _MONTHS[level]
     return starts, np.minimum(months.astype("datetime64[D]").astype(np.int64), LAST_DAY)
 
 
-def period(day: int, level: str) -> tuple[int, int]:
+def find_period(day: int, level: str) -> tuple[int, int]:
     """Return the first day of a day's period, and the first day after it."""
-    starts, ends = periods(np.array([day]), level)
+    starts, ends = find_periods(np.array([day]), level)
     return int(starts[0]), int(ends[0])
 
 
-def of_period(start: int, level: str) -> str:
+def label_period(start: int, level: str) -> str:
     """Name a period by its first day, as ``anon.generalize_date`` does."""
     day = datetime.date(1970, 1, 1) + datetime.timedelta(days=start)
     return {
@@ -282,3 +293,106 @@ def of_period(start: int, level: str) -> str:
         "5 years": f"{day.year:04}-{day.year + 4:04}",
         "decade": f"{day.year:04}s",
     }[level]
+
+
+EVERYTHING = "*"
+"""Any value, or NULL."""
+
+OTHER = "other"
+"""Values of the column that no label names: fewer than k people share each."""
+
+TOTAL = "Total"
+"""The margin of a column of a table: all its values together. ``anon._cell_label`` quotes values that are called so."""
+
+NULL = "NULL"
+
+QUOTED_MARKS, QUOTED_VALUES = r'[,{}"]', ("", NULL)
+"""Members of a set are quoted that have one of these marks, are one of these, or end in a star."""
+
+MARKED = r'\{("(?:[^"]|"")*")\}'
+"""The label of a value in quotation marks."""
+
+_MEMBER = re.compile(r'(?:^|, )("(?:[^"]|"")*"|(?:[^,]|,[^ ])*)')
+_MARKED = re.compile(MARKED)
+_RESTS = (OTHER, "{" + OTHER + "}")
+
+
+def is_like_label(value: str) -> bool:
+    """Tell whether a value could be read as a label: ``*``, ``other``, a set, or the beginning of codes."""
+    return value == OTHER or value.startswith("{") or value.endswith(EVERYTHING)
+
+
+def label_value(value: str) -> str:
+    """Write a value as a label: itself, or in quotation marks where it could be read as a label that is made up.
+
+    Examples:
+        >>> [label_value(value) for value in ("a", "other", "*", "021**")]
+        ['a', '{"other"}', '{"*"}', '{"021**"}']
+    """
+    return "{" + _quote_value(value) + "}" if is_like_label(value) else value
+
+
+def label_entry(value: str | None) -> str | None:
+    """Write a value as an entry of a list: itself, or its label where it could be read as `OTHER` or as such a label.
+
+    Examples:
+        >>> label_entry("*"), label_entry("other"), label_entry('{"a"}')
+        ('*', '{"other"}', '{"{""a""}"}')
+    """
+    if value is None or (value not in _RESTS and not _MARKED.fullmatch(value)):
+        return value
+    return label_value(value)
+
+
+def label_rest(shared: Collection[str | None]) -> str:
+    """Return what merged values are called beside the values that enough people share.
+
+    Examples:
+        >>> label_rest(["a", "b"]), label_rest(["a", "other"])
+        ('other', '{other}')
+    """
+    return "{" + OTHER + "}" if OTHER in shared else OTHER
+
+
+def label_set(listed: Sequence[str | None]) -> str | None:
+    """Write the entries of a list (`label_entry`, `label_rest`, None for NULL) as one label.
+
+    Examples:
+        >>> label_set(["a"]), label_set(["*"]), label_set(["a, b", '{"other"}', "other", None])
+        ('a', '{"*"}', '{"a, b", "other", other, NULL}')
+    """
+    if len(listed) == 1 and (listed[0] is None or listed[0] in _RESTS or not is_like_label(listed[0])):
+        return listed[0]
+    return "{" + ", ".join(map(_write_member, listed)) + "}"
+
+
+def read_set(label: str | None) -> list[str | None]:
+    """Read the values of a label, None for NULL. In a set, `OTHER` without marks is no value.
+
+    Examples:
+        >>> read_set('{"a, b", c, other, NULL}'), read_set('{"other"}')
+        (['a, b', 'c', None], ['other'])
+    """
+    if label is None or not (label.startswith("{") and label.endswith("}")):
+        return [label]
+    return [_read_member(written) for written in _MEMBER.findall(label[1:-1]) if written != OTHER]
+
+
+def _write_member(entry: str | None) -> str:
+    if entry is None or entry in _RESTS:
+        return NULL if entry is None else OTHER
+    if is_marked := _MARKED.fullmatch(entry):
+        return is_marked[1]
+    is_hard = entry in QUOTED_VALUES or entry.endswith(EVERYTHING) or re.search(QUOTED_MARKS, entry)
+    return _quote_value(entry) if is_hard else entry
+
+
+def _quote_value(value: str) -> str:
+    return '"' + value.replace('"', '""') + '"'
+
+
+def _read_member(written: str) -> str | None:
+    if written == NULL:
+        return None
+    is_quoted = len(written) > 1 and written.startswith('"') and written.endswith('"')
+    return written[1:-1].replace('""', '"') if is_quoted else written

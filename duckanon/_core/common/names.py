@@ -15,68 +15,68 @@ _NEAR = 0.65
 """The share of letters in common from which on one name is meant by another: "zpi" and "zip" have two thirds."""
 
 
-def nearest(name: str, names: Iterable[str]) -> str | None:
-    """Return the one of some names that another one is probably meant to be; None where none is near.
+def find_nearest_name(name: str, names: Iterable[str]) -> str | None:
+    """Return the name that a misspelled one is probably meant to be; None where none is near.
 
     Examples:
-        >>> nearest("zpi", ["age", "zip"]), nearest("persn", ["k", "person"]), nearest("height", ["k", "person"])
-        ('zip', 'person', None)
+        >>> [find_nearest_name(name, ["age", "zip", "person"]) for name in ("zpi", "persn", "height")]
+        ['zip', 'person', None]
     """
     spelled = {known.lower(): known for known in names}
-    found = difflib.get_close_matches(name.lower(), spelled, n=1, cutoff=_NEAR)
-    return spelled[found[0]] if found else None
+    close = difflib.get_close_matches(name.lower(), spelled, n=1, cutoff=_NEAR)
+    return spelled[close[0]] if close else None
 
 
-def did_you_mean(name: str, names: Iterable[str], quote: str = '"') -> str:
+def suggest_name(name: str, names: Iterable[str], quote: str = '"') -> str:
     """Return what a refusal of a name ends with: the nearest one that there is, or a full stop.
 
     Examples:
-        >>> print("there is no zpi" + did_you_mean("zpi", ["age", "zip"]))
+        >>> print("there is no zpi" + suggest_name("zpi", ["age", "zip"]))
         there is no zpi; did you mean "zip"?
     """
-    near = nearest(name, names)
+    near = find_nearest_name(name, names)
     return f"; did you mean {quote}{near}{quote}?" if near else "."
 
 
-def known_columns(parameter: str, names: Iterable[str], columns: Iterable[str]) -> list[str]:
+def match_columns(parameter: str, names: Iterable[str], columns: Iterable[str]) -> list[str]:
     """Return names of columns as the table spells them, whatever their case, or refuse those that it does not have.
 
     Examples:
-        >>> known_columns("cols", ["AGE"], ["age", "zip"])
+        >>> match_columns("cols", ["AGE"], ["age", "zip"])
         ['age']
-        >>> known_columns("cols", ["zpi"], ["age", "zip"])
+        >>> match_columns("cols", ["zpi"], ["age", "zip"])
         Traceback (most recent call last):
         ValueError: column "zpi" in cols does not exist; did you mean "zip"?
     """
-    own = list(columns)
-    spelled = {name.lower(): name for name in own}
-    wanted = [name if name in own else spelled.get(name.lower()) for name in names]  # Ä and ä are two columns
+    known = list(columns)
+    spelled = {name.lower(): name for name in known}
+    wanted = [name if name in known else spelled.get(name.lower()) for name in names]  # Ä and ä are two columns
     if None in wanted:
-        raise ValueError(unknown_column(list(names)[wanted.index(None)], own, parameter))
+        raise ValueError(unknown_column(list(names)[wanted.index(None)], known, parameter))
     return [name for name in wanted if name is not None]
 
 
 def unknown_column(name: str, columns: Iterable[str], parameter: str | None = None) -> str:
     """Return the sentence that refuses a column which the table does not have."""
-    what = _nearest_or_all(name, list(columns), "columns")
-    return f'column "{name}"{f" in {parameter}" if parameter else ""} does not exist; {what}'
+    advice = _suggest_or_list(name, list(columns), "columns")
+    return f'column "{name}"{f" in {parameter}" if parameter else ""} does not exist; {advice}'
 
 
 def unknown_option(caller: str, name: str, options: Iterable[str]) -> TypeError:
     """Return the error that refuses an option which a function does not have."""
-    return TypeError(f'{caller}: there is no option "{name}"; {_nearest_or_all(name, list(options), "options")}')
+    return TypeError(f'{caller}: there is no option "{name}"; {_suggest_or_list(name, list(options), "options")}')
 
 
-def _nearest_or_all(name: str, names: list[str], what: str) -> str:
-    near = nearest(name, names)
-    return f'did you mean "{near}"?' if near else f"the {what} are {', '.join(names)}."
+def _suggest_or_list(name: str, names: list[str], plural: str) -> str:
+    near = find_nearest_name(name, names)
+    return f'did you mean "{near}"?' if near else f"the {plural} are {', '.join(names)}."
 
 
-def refuses_unknown_options(module: str) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
+def refuse_unknown_options(module: str) -> Callable[[Callable[Parameters, Result]], Callable[Parameters, Result]]:
     """Let a function of a public module refuse options that it does not have with a TypeError that names the nearest.
 
     Examples:
-        >>> @refuses_unknown_options("duckanon.large")
+        >>> @refuse_unknown_options("duckanon.large")
         ... def boxes(source, person=None):
         ...     return source
         >>> boxes(1, persn="id")

@@ -2,22 +2,148 @@
 
 A file is written into a hidden folder beside the place where it is to stand, which nobody else may look into, and takes
 its name by a rename, which the file system does at once or not at all. Whoever kills the job leaves a hidden folder at
-the worst; the next run of the same target removes it. What was decided and not done, since a run was killed between two
-of its renames, is done by the next run (`journal`).
+the worst; the next run of the same target removes it.
+
+A file system renames one file at once, not several. So a journal of all renames is written first: a run that is killed
+between two of them is completed by the next run of any of its targets, and one that is killed before the journal is
+whole has decided nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
 import glob
+import json
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
-from duckanon._core.common import journal, own_files
-from duckanon._core.common.locks import BaseFileLock, give_back, take_lock, temporary_folder
+from duckanon._core.common import own_files
+from duckanon._core.common.own_files import BaseFileLock, is_of_user, release_lock, take_lock, temporary_folder
+
+_JOURNAL = ".duckanon-journal"
+_FORMER = ".duckanon-former"
+
+Pair = tuple[Path, Path]
+"""Where a file is, and where it is to be."""
+
+
+def sync(path: Path) -> None:
+    """Wait until a file or a folder is safe on the disk."""
+    if os.name == "nt" and path.is_dir():  # Windows opens no folders
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def decide(pairs: Sequence[Pair], mark: str | None) -> None:
+    """Write down what is going to be renamed; with the mark of a server's tables, once these are committed."""
+    first = pairs[0][0].parent
+    for hidden, _ in pairs[1:]:
+        (hidden.parent / _JOURNAL).write_text(json.dumps({"first": str(first)}), encoding="utf-8")
+        sync(hidden.parent)
+    draft = first / f"{_JOURNAL}-draft"
+    files = [[str(hidden), str(path)] for hidden, path in pairs]
+    draft.write_text(json.dumps({"files": files, "mark": mark}), encoding="utf-8")
+    sync(draft)
+    os.replace(draft, first / _JOURNAL)
+    sync(first)
+
+
+def rename(pairs: Sequence[Pair], refuse: Callable[[Path], None], *, is_undone: bool) -> None:
+    """Give all files their names; where one cannot have it, the others get back what was there if `is_undone`.
+
+    Of several files the last is the record of the others: what is in its place goes first, so that there is no moment
+    in which a record tells of other files than those that are there.
+    """
+    done: list[Pair] = []
+    try:
+        for hidden, path in pairs[-1:] if len(pairs) > 1 else []:
+            refuse(path)
+            with contextlib.suppress(FileNotFoundError):
+                os.replace(path, hidden.parent / _FORMER)
+                done.append((hidden.parent / _FORMER, path))
+                sync(path.parent)
+        for hidden, path in pairs:
+            refuse(path)
+            kept = (hidden.parent / _FORMER, path)
+            if kept not in done:
+                _keep_former(path, kept[0])
+            os.replace(hidden, path)
+            if kept not in done:
+                done.append(kept)
+            sync(path.parent)
+    except Exception:
+        for former, path in reversed(done if is_undone else []):
+            with contextlib.suppress(OSError):
+                _put_back(former, path)
+        raise
+
+
+def _keep_former(path: Path, former: Path) -> None:
+    """Keep what is in a file's place, to be put back."""
+    try:
+        os.link(path, former)
+    except (FileNotFoundError, FileExistsError):
+        return
+    except OSError:  # a file system without hard links
+        shutil.copy2(path, former)
+
+
+def _put_back(former: Path, path: Path) -> None:
+    if not former.exists():
+        path.unlink()
+        return
+    try:
+        os.replace(former, path)
+    except OSError:
+        shutil.copy2(former, path)
+
+
+def forget(pairs: Sequence[Pair]) -> None:
+    """Take a decision back, or strike it off once it is done: before any of its files goes."""
+    if pairs:
+        (pairs[0][0].parent / _JOURNAL).unlink(missing_ok=True)
+
+
+def complete(folder: Path, is_committed: Callable[[str], bool], refuse: Callable[[Path], None]) -> None:
+    """Do what a killed run had decided, if it had, and the folder is of its files.
+
+    Only folders of this user that nobody else may look into are believed, and only files in folders that were made for
+    the names that they get.
+    """
+    journal = _read_journal(folder)
+    if journal and "first" in journal:
+        journal = _read_journal(Path(journal["first"]))
+    if not journal or "files" not in journal:
+        return
+    pairs = [(Path(hidden), Path(path)) for hidden, path in journal["files"]]
+    for hidden, path in pairs:
+        folder = hidden.parent
+        if (hidden.name, folder.parent) != (path.name, path.parent) or not folder.name.startswith(
+            f".{path.name}.duckanon-"
+        ):
+            return
+    if journal.get("mark") is None or is_committed(journal["mark"]):
+        rename([(hidden, path) for hidden, path in pairs if hidden.exists()], refuse, is_undone=False)
+    forget(pairs)
+
+
+def _read_journal(folder: Path) -> dict[str, Any] | None:
+    try:
+        state = folder.stat()
+        if not is_of_user(state) or (os.name != "nt" and state.st_mode & 0o077):
+            return None
+        journal = json.loads((folder / _JOURNAL).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return journal if isinstance(journal, dict) else None
 
 
 class Outbox:
@@ -42,8 +168,8 @@ class Outbox:
         spill_in: Path | None = None,
         only_read: Iterable[Path] = (),
     ) -> None:
-        self._only_read = [_real(path) for path in only_read]
-        self._paths = [_real(path) for path in paths]
+        self._only_read = [_follow_links(path) for path in only_read]
+        self._paths = [_follow_links(path) for path in paths]
         self._is_committed = is_committed
         self._refuse = refuse
         self._beside: dict[Path, Path] = {}
@@ -57,14 +183,14 @@ class Outbox:
         try:
             for path in self._paths:
                 self.check_place(path)
-                self._locks.append(self._locked(path))
+                self._locks.append(self._take_lock(path))
             for path in self._paths:
                 self._clean(path)
             for path in self._only_read:
                 with contextlib.suppress(OSError):
                     if lock := take_lock(lock_path(path)):  # else a run that still writes it
                         self._clean(path)
-                        give_back(lock)
+                        release_lock(lock)
             self.spill = self._open.enter_context(temporary_folder(self._spill_in))
         except BaseException:
             self.__exit__()
@@ -74,19 +200,19 @@ class Outbox:
     def __exit__(self, *_: object) -> None:
         """Remove what did not get its name."""
         with contextlib.suppress(OSError):
-            journal.forget(self._pairs())
+            forget(self._pairs())
         for hidden in self._beside.values():
             own_files.remove_folder(hidden.parent)
         self._open.close()
         for lock in self._locks:
-            give_back(lock)
+            release_lock(lock)
         self._locks = []
 
     def beside(self, path: Path) -> Path:
         """Return where a file is written before it is published."""
-        path = _real(path)
+        path = _follow_links(path)
         if path not in self._beside:
-            self._beside[path] = self._hidden(path)
+            self._beside[path] = self._make_hidden(path)
         return self._beside[path]
 
     def write(self, path: Path, text: str) -> None:
@@ -97,8 +223,8 @@ class Outbox:
 
     def put(self, path: Path, text: str) -> None:
         """Write a text that is not part of the release, at once or not at all."""
-        path = _real(path)
-        hidden = self._hidden(path)
+        path = _follow_links(path)
+        hidden = self._make_hidden(path)
         try:
             with self._writing(path):
                 hidden.write_text(text, encoding="utf-8")
@@ -120,18 +246,18 @@ class Outbox:
             self._refuse(path)
         try:
             for hidden, _ in pairs:
-                journal.sync(hidden)
-            journal.decide(pairs, mark if commit else None)
+                sync(hidden)
+            decide(pairs, mark if commit else None)
             if commit:
                 commit(mark)
-            journal.rename(pairs, self._refuse, is_undone=is_undone)
+            rename(pairs, self._refuse, is_undone=is_undone)
         except OSError as error:
             raise self.problem(f"{error.filename}: it cannot be put in its place ({error.strerror}).") from None
 
-    def _pairs(self) -> list[journal.Pair]:
+    def _pairs(self) -> list[Pair]:
         return [(hidden, path) for path, hidden in self._beside.items()]
 
-    def _hidden(self, path: Path) -> Path:
+    def _make_hidden(self, path: Path) -> Path:
         with self._writing(path):
             return own_files.make_folder(f".{path.name}.duckanon-", path.parent) / path.name
 
@@ -151,7 +277,7 @@ class Outbox:
         if not os.access(path.parent, os.W_OK | os.X_OK):
             raise self.problem(f"{path}: nothing may be written into the folder {path.parent}.")
 
-    def _locked(self, path: Path) -> BaseFileLock:
+    def _take_lock(self, path: Path) -> BaseFileLock:
         with self._writing(path):
             lock = take_lock(lock_path(path))
         if lock is None:
@@ -162,10 +288,10 @@ class Outbox:
 
     def _clean(self, path: Path) -> None:
         for leftover in path.parent.glob(f".{glob.escape(path.name)}.duckanon-*"):
-            if not own_files.is_marked(leftover):
+            if not own_files.has_mark(leftover):
                 continue
             try:
-                journal.complete(leftover, self._is_committed, self._refuse)
+                complete(leftover, self._is_committed, self._refuse)
             except OSError as error:
                 raise self.problem(
                     f"{path}: what a killed run had released cannot be put in its place ({error.strerror})."
@@ -175,10 +301,10 @@ class Outbox:
 
 def lock_path(path: Path) -> Path:
     """Return the file of the lock of a file."""
-    path = _real(path)
+    path = _follow_links(path)
     return path.parent / f".{path.name}.duckanon.lock"
 
 
-def _real(path: Path) -> Path:
+def _follow_links(path: Path) -> Path:
     """Follow links: a rename would replace the link, and leave the old release where readers look."""
     return Path(os.path.realpath(path))

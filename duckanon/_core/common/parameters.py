@@ -36,7 +36,7 @@ class Sensitive:
     t: float | None = None
 
 
-_SOME = ColumnNames(null=True, empty=True)
+_COLUMN_LIST = ColumnNames(null=True, empty=True)
 
 TBL = Parameter("tbl", TableName(), "The table, view or CTE").without("large", "spark", "policy")
 COLS = Parameter("cols", ColumnNames(), "The columns to protect").without("policy")
@@ -51,15 +51,15 @@ PERSON = Parameter(
     "NULL: every row is another person",
     None,
 ).without("policy")
-BY = Parameter("by", _SOME, "Columns released as they are; `k` holds within each of their groups", None)
+BY = Parameter("by", _COLUMN_LIST, "Columns released as they are; `k` holds within each of their groups", None)
 KEEP = Parameter(
     "keep",
-    _SOME,
+    _COLUMN_LIST,
     "Other columns to release as they are; `['*']`: all but those whose names or values look like identifiers",
     None,
 ).without("policy")
 NARROWING = Parameter(
-    "narrowing", _SOME, "Columns of `keep` that are released although they narrow down the labels", None
+    "narrowing", _COLUMN_LIST, "Columns of `keep` that are released although they narrow down the labels", None
 )
 KEPT = Group("kept", Kept, (KEEP, NARROWING))
 SENSITIVE = Group(
@@ -107,7 +107,10 @@ CLUSTER_SIZE = Parameter(
     None,
 )
 LOG = Parameter(
-    "log", _SOME, "Columns of which logarithms are taken. NULL: all numbers that are positive and heavily skewed", None
+    "log",
+    _COLUMN_LIST,
+    "Columns of which logarithms are taken. NULL: all numbers that are positive and heavily skewed",
+    None,
 )
 ENCODED_NULLS = Parameter(
     "nulls",
@@ -124,7 +127,7 @@ SPECIAL = Parameter(
 )
 CATEGORIES = Parameter(
     "categories",
-    _SOME,
+    _COLUMN_LIST,
     "Columns of numbers that are categories. NULL: whole numbers with at most twelve different values",
     None,
 )
@@ -148,75 +151,75 @@ KEY = Parameter(
 )
 
 
-def person_is_no_col(given: Options) -> str | None:
+def refuse_person_in_cols(options: Options) -> str | None:
     """Refuse a person's column that is to be changed."""
-    if _among(given["person"], given["cols"]):
-        return f"person must not be one of cols; got {given['person']}."
+    if _is_among(options["person"], options["cols"]):
+        return f"person must not be one of cols; got {options['person']}."
     return None
 
 
-def by_is_apart(given: Options) -> str | None:
+def refuse_by_in_cols(options: Options) -> str | None:
     """Refuse a column that is grouped by, and changed or a person's."""
-    for name in given["by"] or ():
-        if _among(name, [*(given["cols"] or ()), given["person"] or ""]):
+    for name in options["by"] or ():
+        if _is_among(name, [*(options["cols"] or ()), options["person"] or ""]):
             return f'by must name none of cols and person; got "{name}".'
     return None
 
 
-def order_is_a_col(given: Options) -> str | None:
+def refuse_order_outside_cols(options: Options) -> str | None:
     """Refuse an order of rows that are nobody's, and by a column that is not released."""
-    name = given["order_by"]
+    name = options["order_by"]
     if name is None:
         return None
-    if given["person"] is None:
+    if options["person"] is None:
         return f"order_by orders the rows of a person: name the column of people in person; got {name}."
-    if given["cols"] is not None and not _among(name, given["cols"]):
+    if options["cols"] is not None and not _is_among(name, options["cols"]):
         return f"order_by must be one of cols; got {name}."
     return None
 
 
-def keep_is_no_col(given: Options) -> str | None:
+def refuse_keep_in_cols(options: Options) -> str | None:
     """Refuse a column that is both changed and kept."""
-    for name in given["keep"] or ():
-        if _among(name, given["cols"]):
+    for name in options["keep"] or ():
+        if _is_among(name, options["cols"]):
             return f'keep must not name a column of cols; got "{name}".'
     return None
 
 
-def sensitive_is_apart(given: Options) -> str | None:
+def refuse_sensitive_in_cols(options: Options) -> str | None:
     """Refuse what cannot be asked of a sensitive column."""
-    sensitive = given["sensitive"]
+    sensitive = options["sensitive"]
     if sensitive is None:
-        is_asked = given["l"] > 1 or given["t"] is not None
-        return "sensitive must name the column that l and t are about; got NULL." if is_asked else None
-    if _among(sensitive, [*given["cols"], *(given.get("by") or ()), given["person"] or ""]):
-        others = "cols, by and person" if "by" in given else "cols and person"
-        return f"sensitive must be none of {others}; got {sensitive}."
+        is_condition = options["l"] > 1 or options["t"] is not None
+        return "sensitive must name the column that l and t are about; got NULL." if is_condition else None
+    if _is_among(sensitive, [*options["cols"], *(options.get("by") or ()), options["person"] or ""]):
+        names = "cols, by and person" if "by" in options else "cols and person"
+        return f"sensitive must be none of {names}; got {sensitive}."
     return None
 
 
-def l_is_whole(given: Options) -> str | None:
+def refuse_fractional_l(options: Options) -> str | None:
     """Refuse a diversity that no number of values has."""
-    if given["l_kind"] != "entropy" and given["l"] != round(given["l"]):
-        return f"l must be a whole number of at least 1, unless l_kind is 'entropy'; got {given['l']}."
+    if options["l_kind"] != "entropy" and options["l"] != round(options["l"]):
+        return f"l must be a whole number of at least 1, unless l_kind is 'entropy'; got {options['l']}."
     return None
 
 
-def names_are_not_ours(given: Options) -> str | None:
+def refuse_own_names(options: Options) -> str | None:
     """Refuse columns that are called as the steps of a macro are."""
     for parameter in ("cols", "keep", "person", "sensitive"):
-        some = given.get(parameter) or ()
-        for name in (some,) if isinstance(some, str) else some:
+        names = options.get(parameter) or ()
+        for name in (names,) if isinstance(names, str) else names:
             if name.lower().startswith("_duckanon_"):
                 return f"{parameter} must not name a column that begins with _duckanon_; got {name}: rename it first."
     return None
 
 
-def _among(name: str | None, names: Sequence[str] | None) -> bool:
-    return name is not None and name.lower() in (one.lower() for one in names or ())
+def _is_among(name: str | None, names: Sequence[str] | None) -> bool:
+    return name is not None and name.lower() in (known.lower() for known in names or ())
 
 
-def by_column(parameter: str, option: Any, names: Sequence[str]) -> dict[str, Any]:
+def read_by_column(parameter: str, option: Any, names: Sequence[str]) -> dict[str, Any]:
     """Read a MAP or STRUCT from column names to something, the names in lower case."""
     pairs = option.items() if isinstance(option, dict) else option or []
     named = {str(name).lower(): value for name, value in pairs}
@@ -232,7 +235,7 @@ def refuse_other_columns(parameter: str, named: Iterable[str], names: Sequence[s
             raise ValueError(f'{parameter} must name columns of cols; got "{name}".')
 
 
-def column_weights(option: Any, names: Sequence[str], cols: Sequence[str]) -> list[float]:
+def read_weights(option: Any, names: Sequence[str], cols: Sequence[str]) -> list[float]:
     """Return the weight of each column: from a list parallel to `cols`, or from a map; 1 where none is given."""
     if isinstance(option, list) and not (option and isinstance(option[0], tuple)):
         if len(option) != len(cols):
@@ -240,8 +243,8 @@ def column_weights(option: Any, names: Sequence[str], cols: Sequence[str]) -> li
         option = dict(zip(cols, option, strict=True))
     if option is not None and not isinstance(option, list | dict):
         raise ValueError(f"weights must be a list of numbers or a map such as MAP {{'age': 2}}; got {option}.")
-    given = by_column("weights", option, names)
-    weights = [given.get(name.lower(), 1.0) for name in names]
+    by_name = read_by_column("weights", option, names)
+    weights = [by_name.get(name.lower(), 1.0) for name in names]
     if not all(map(Number(0).holds, weights)) or not sum(weights) > 0:
         raise ValueError("weights must be numbers of at least 0, not all of them 0.")
     return [float(weight) for weight in weights]

@@ -1,6 +1,8 @@
 """Long work: it says how far it is, where someone watches, and stops where nobody waits for it any more.
 
-Every loop that may run for more than half a second asks `check`, or tells its share of the work, which asks as well.
+Every loop that may run for more than half a second calls `check`, or `advance` with its share of the work, which
+checks as well. Who is asked and told belongs to the thread: `watch` sets it, `step` narrows the share to a step of the
+work, and `share_watch` takes it along to other threads.
 """
 
 from __future__ import annotations
@@ -40,8 +42,8 @@ _THREAD = _Thread()
 
 
 @contextlib.contextmanager
-def watched_by(ask: Callable[[], None] | None, tell: Tell | None = None) -> Iterator[None]:
-    """Let the work of this thread be watched: `ask` raises `StoppedError` where it should stop, `tell` hears `at`."""
+def watch(ask: Callable[[], None] | None, tell: Tell | None = None) -> Iterator[None]:
+    """Watch the work of this thread: `ask` raises `StoppedError` where it should stop, `tell` is told its share."""
     before = _THREAD.ask, _THREAD.tell
     _THREAD.ask, _THREAD.tell = ask, tell
     try:
@@ -50,7 +52,7 @@ def watched_by(ask: Callable[[], None] | None, tell: Tell | None = None) -> Iter
         _THREAD.ask, _THREAD.tell = before
 
 
-def watcher() -> Callable[[], None] | None:
+def get_watcher() -> Callable[[], None] | None:
     """Return what `check` asks in this thread, so that another watch can ask it too."""
     return _THREAD.ask
 
@@ -61,7 +63,7 @@ def check() -> None:
         _THREAD.ask()
 
 
-def at(share: float) -> None:
+def advance(share: float) -> None:
     """Tell whoever watches this thread how far its work is, and stop here if it was asked to."""
     check()
     if _THREAD.tell is not None:
@@ -69,19 +71,19 @@ def at(share: float) -> None:
 
 
 @contextlib.contextmanager
-def part(start: float, stop: float) -> Iterator[None]:
-    """Let what is told within the context be the share of a step of the work, from start to stop."""
+def step(start: float, stop: float) -> Iterator[None]:
+    """Let shares told within the context be those of one step of the work, from start to stop."""
     tell = _THREAD.tell
-    with watched_by(_THREAD.ask, None if tell is None else within(tell, start, stop)):
+    with watch(_THREAD.ask, None if tell is None else tell_within(tell, start, stop)):
         yield
 
 
-def shared(function: Callable[..., _Result]) -> Callable[..., _Result]:
+def share_watch(function: Callable[..., _Result]) -> Callable[..., _Result]:
     """Let a function that other threads call for the work of this one stop where this one should."""
     ask = _THREAD.ask
 
     def call(*arguments: Any) -> _Result:
-        with watched_by(ask):
+        with watch(ask):
             check()
             return function(*arguments)
 
@@ -89,7 +91,7 @@ def shared(function: Callable[..., _Result]) -> Callable[..., _Result]:
 
 
 @contextlib.contextmanager
-def shown(
+def show(
     caller: str, after: float = 1.0, every: float = 0.2, *, silence: Callable[[], float] = lambda: 0.0
 ) -> Iterator[Tell]:
     """Give a function that is told the share of the work done, and shows it to whoever watches, until the work ends.
@@ -107,7 +109,7 @@ def shown(
         if now < due or silence() > _UNHEARD:
             return
         due = now + every
-        display = _display(caller) if display is None else display
+        display = _open_display(caller) if display is None else display
         if display is not None:
             display.show(min(share, 1.0))
 
@@ -146,7 +148,7 @@ class _NotebookBar:
         self._bar.close()
 
 
-def _display(caller: str) -> _Line | _NotebookBar | None:
+def _open_display(caller: str) -> _Line | _NotebookBar | None:
     if _is_notebook():
         with contextlib.suppress(ImportError):
             return _NotebookBar(caller, importlib.import_module("tqdm.auto").tqdm)
@@ -160,11 +162,11 @@ def _is_notebook() -> bool:
     return shell is not None and hasattr(shell, "kernel")
 
 
-def silent(share: float) -> None:
+def tell_nobody(share: float) -> None:
     """Tell nobody, but stop where the work was asked to."""
     check()
 
 
-def within(tell: Tell, start: float, stop: float) -> Tell:
+def tell_within(tell: Tell, start: float, stop: float) -> Tell:
     """Return what one step of the work tells: its own share, as that of the whole work from start to stop."""
     return lambda share: tell(start + (stop - start) * share)

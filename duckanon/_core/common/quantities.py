@@ -59,16 +59,16 @@ _OF_METHODS = {
 """Parameters of methods that are called as a promise is, and mean something else."""
 
 
-def promises() -> frozenset[str]:
+def list_promises() -> frozenset[str]:
     """Return the names of all promises that have a meaning."""
     return frozenset(_PROMISES) | {"max_suppressed_fraction"}
 
 
-def promise_meaning(name: str, unit: Unit = "people") -> str:
+def explain_promise(name: str, unit: Unit = "people") -> str:
     """Say what a promise counts; it may have the name of a column or a measure, as in the record.
 
     Examples:
-        >>> promise_meaning("k", "rows"), promise_meaning("t of diagnosis")[:16]
+        >>> explain_promise("k", "rows"), explain_promise("t of diagnosis")[:16]
         ('rows in the smallest class', 'largest distance')
     """
     kind = name.partition(": ")[0].partition(" of ")[0]
@@ -79,14 +79,14 @@ def promise_meaning(name: str, unit: Unit = "people") -> str:
     return _PROMISES.get(kind, "").format("rows" if unit == "rows" else "people")
 
 
-def parameter_meaning(method: str, name: str, unit: Unit = "people") -> str:
+def explain_parameter(method: str, name: str, unit: Unit = "people") -> str:
     """Say what a parameter of a method means."""
     if name == "max_suppressed_fraction":
         return f"{_SUPPRESSED[unit]}, at most"
     return _OF_METHODS.get((method, name), _PARAMETERS.get(name, name.replace("_", " ")))
 
 
-def unit_of(table: Mapping[str, Any]) -> Unit:
+def choose_unit(table: Mapping[str, Any]) -> Unit:
     """Return what the suppressed of a table are counted in, from its entry in a record."""
     if table.get("cells"):
         return "value"
@@ -94,15 +94,15 @@ def unit_of(table: Mapping[str, Any]) -> Unit:
     return "rows" if suppressed.get("people") is None or method == "release_linked" else "people"
 
 
-def meaning_in(table: Mapping[str, Any], promise: str) -> str:
+def explain_entry(table: Mapping[str, Any], promise: str) -> str:
     """Say what a promise of a table counts, from its entry in a record."""
-    unit = unit_of(table)
+    unit = choose_unit(table)
     if unit != "value" and not promise.startswith("max_suppressed"):
         unit = "rows" if table.get("people") is None else "people"
-    return promise_meaning(promise, unit)
+    return explain_promise(promise, unit)
 
 
-def parameters_apart(table: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
+def list_ambiguous_parameters(table: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
     """Yield the parameters of a table's method that are called as a promise is, with value and meaning."""
     method = table["method"]
     for name, value in method["parameters"].items():

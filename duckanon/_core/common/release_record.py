@@ -5,9 +5,10 @@ The types are also the schema by which a record of somebody else is read (`ducka
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Annotated, Any, Literal, NotRequired, TypeAlias
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 from typing_extensions import TypedDict  # pydantic reads no others before Python 3.12
 
 Count: TypeAlias = Annotated[int, Field(ge=0)]
@@ -17,9 +18,19 @@ Name: TypeAlias = Annotated[str, Field(min_length=1)]
 Time: TypeAlias = Annotated[str, Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00$")]
 Sentence: TypeAlias = Annotated[str, Field(pattern=r"(?s)^.+\.$")]
 Hash: TypeAlias = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+FileName: TypeAlias = Annotated[Name, AfterValidator(lambda name: _without_folder(name))]
+KEY_WARNING = "may be read or written by others; let nobody but its user do so (chmod 600)."
+"""The end of warnings about the files of keys, which no report has: they are for whoever has the keys."""
+
 Role: TypeAlias = Literal[
     "identifier", "drop", "pseudonym", "person", "quasi_identifier", "sensitive", "numeric", "free"
 ]
+
+
+def _without_folder(name: str) -> str:
+    if PurePath(name).name != name or "\0" in name:
+        raise ValueError
+    return name
 
 
 class PromiseEntry(TypedDict):
@@ -205,7 +216,7 @@ class PolicyEntry(TypedDict):
 class ReportEntry(TypedDict):
     """The report of a release."""
 
-    path: Name
+    path: FileName
     sha256: Hash
 
 

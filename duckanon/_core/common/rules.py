@@ -252,7 +252,7 @@ class Words:
         if value is None or isinstance(value, bool):
             return {None: self.null, True: self.true, False: self.false}[value]
         if isinstance(value, Mapping):
-            return "{" + ", ".join(f"{self.show(key)}: {self.show(one)}" for key, one in value.items()) + "}"
+            return "{" + ", ".join(f"{self.show(key)}: {self.show(member)}" for key, member in value.items()) + "}"
         if isinstance(value, list | tuple):
             return f"[{', '.join(map(self.show, value))}]"
         return f"'{value}'" if isinstance(value, str) else str(value)

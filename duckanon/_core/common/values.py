@@ -19,14 +19,14 @@ def is_time_scale(scale: Scale) -> bool:
     return scale.covers == "time"
 
 
-def numbers(name: str, column: pa.Array | pa.ChunkedArray) -> tuple[Floats, Bools, Scale]:
+def take_numbers(name: str, column: pa.Array | pa.ChunkedArray) -> tuple[Floats, Bools, Scale]:
     """Take a column as numbers: dates and timestamps in microseconds since 1970, as ``anon._plan_number`` does.
 
     Returns the numbers that are not NULL, which rows these are, and how such numbers are written. Refuses other types,
     and values that cannot be computed with: NaN, infinity, numbers beyond 1e150, days outside the years 1 to 9999.
 
     Examples:
-        >>> ages, is_known, scale = numbers("age", pa.array([40, None, 25]))
+        >>> ages, is_known, scale = take_numbers("age", pa.array([40, None, 25]))
         >>> ages.tolist(), is_known.tolist(), scale.text(ages[0])
         ([40.0, 25.0], [True, False, True], '40')
     """
@@ -35,20 +35,24 @@ def numbers(name: str, column: pa.Array | pa.ChunkedArray) -> tuple[Floats, Bool
     if is_time_scale(scale):
         column = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
     known = column.drop_null() if column.null_count else column
-    is_decimal = pa.types.is_decimal(column.type)
-    result = _decimals(known) if is_decimal else np.asarray(known).astype(np.float64, copy=False)
+    if not pa.types.is_decimal(column.type):
+        result = np.asarray(known).astype(np.float64, copy=False)
+    elif known.type.precision > _EXACT_DIGITS:
+        result = np.asarray(known.cast(pa.string()).cast(pa.float64()))
+    else:  # the nearest doubles: Arrow multiplies by 0.1 where DuckDB divides by 10
+        result = np.asarray(np.round(np.asarray(known.cast(pa.float64(), safe=False)), known.type.scale), np.float64)
     _refuse_incomputable(name, result, scale)
     return result, is_known, scale
 
 
-def exact_numbers(name: str, column: pa.Array | pa.ChunkedArray) -> tuple[Floats, Bools, Scale]:
-    """Take a column as `numbers` does, where different values are different numbers and are written as they were.
+def take_exact_numbers(name: str, column: pa.Array | pa.ChunkedArray) -> tuple[Floats, Bools, Scale]:
+    """Take a column as `take_numbers` does, where different values are different numbers and are written as they were.
 
     For cutting a column into buckets and counting the rows of each: two values that became one number would be counted
     together here and told apart by their labels. Whole numbers from 2^53 on, decimals of more than 15 digits, and
     moments so far from 1970 that a double does not hold their microseconds are refused, too.
     """
-    result, is_known, scale = numbers(name, column)
+    result, is_known, scale = take_numbers(name, column)
     if not len(result):
         return result, is_known, scale
     if is_time_scale(scale):
@@ -63,7 +67,7 @@ def exact_numbers(name: str, column: pa.Array | pa.ChunkedArray) -> tuple[Floats
             f'column "{name}" holds whole numbers from 2^53 on, which a double does not tell apart; '
             "divide it, or cast it to DOUBLE, or to VARCHAR where it is a code."
         )
-    elif pa.types.is_decimal(column.type) and _most_digits(column) > _EXACT_DIGITS:
+    elif pa.types.is_decimal(column.type) and _count_most_digits(column) > _EXACT_DIGITS:
         raise ValueError(
             f'column "{name}" holds decimals of more than {_EXACT_DIGITS} digits, which a double does not tell apart; '
             "round it, or cast it to DOUBLE."
@@ -71,14 +75,7 @@ def exact_numbers(name: str, column: pa.Array | pa.ChunkedArray) -> tuple[Floats
     return result, is_known, scale
 
 
-def _decimals(known: pa.Array | pa.ChunkedArray) -> Floats:
-    """Return the doubles that are nearest to decimals: Arrow multiplies by 0.1 where DuckDB divides by 10."""
-    if known.type.precision > _EXACT_DIGITS:
-        return np.asarray(known.cast(pa.string()).cast(pa.float64()))
-    return np.asarray(np.round(np.asarray(known.cast(pa.float64(), safe=False)), known.type.scale), np.float64)
-
-
-def _most_digits(column: pa.Array | pa.ChunkedArray) -> int:
+def _count_most_digits(column: pa.Array | pa.ChunkedArray) -> int:
     """Count the digits of the decimal that has most of them, without zeros before and after."""
     if column.type.precision <= _EXACT_DIGITS:
         return 0

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from duckanon._core.common.arrays import Array, Bools, Floats, Ints, Reals, is_number, is_text, sql_type
 
-Kind: TypeAlias = Literal["exact", "float", "category"]
+ArrowKind: TypeAlias = Literal["exact", "float", "category"]
 
 _SIGN = np.uint64(2**63)
 _WIDE_DICTIONARY = 4096  # a longer dictionary is probably that of a larger table: only the values that occur are listed
 
 
-def kind_of(name: str, type_: pa.DataType) -> Kind:
+def arrow_kind(name: str, type_: pa.DataType) -> ArrowKind:
     """Say how a column is read: as exact codes (whole steps), as floats or as categories; refuse other types."""
     types = pa.types
     if types.is_floating(type_):
@@ -52,48 +52,50 @@ def scale_of(type_: pa.DataType) -> int:
     return int(type_.scale) if pa.types.is_decimal(type_) else 0
 
 
-def valid_of(array: pa.Array) -> Bools | None:
+def find_valid(array: pa.Array) -> Bools | None:
     """Return which rows are not NULL, None where all are."""
     return array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
 
 
-def codes_of(name: str, array: pa.Array) -> Ints:
+def read_codes(name: str, array: pa.Array) -> Ints:
     """Read a column of whole steps as signed 64-bit codes; what stands at NULLs is arbitrary."""
     type_ = array.type
     if pa.types.is_decimal(type_):
-        return _decimal_codes(name, array)
-    values = _buffer(array, storage_of(type_))
+        return _read_decimals(name, array)
+    values = _view_buffer(array, buffer_type(type_))
     if pa.types.is_uint64(type_):
         return (values ^ _SIGN).view(np.int64)
     return values.astype(np.int64, copy=False)
 
 
-def floats_of(array: pa.Array) -> Reals:
+def read_floats(array: pa.Array) -> Reals:
     """Read a column of floats in their own precision; what stands at NULLs is arbitrary."""
-    return _buffer(array, storage_of(array.type))
+    return _view_buffer(array, buffer_type(array.type))
 
 
-def real_values(array: pa.Array) -> Floats:
+def read_reals(array: pa.Array) -> Floats:
     """Read a column of any number type as doubles; what stands at NULLs is arbitrary."""
     if not array.null_count and (pa.types.is_integer(array.type) or pa.types.is_floating(array.type)):
-        return _buffer(array, storage_of(array.type)).astype(np.float64)  # a cast of Arrow's takes five times as long
+        return _view_buffer(array, buffer_type(array.type)).astype(
+            np.float64
+        )  # a cast of Arrow's takes five times as long
     return np.asarray(array.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy())
 
 
-def array_of(values: Array, type_: pa.DataType, valid: Bools | None = None) -> pa.Array:
-    """Make an Arrow column of codes or floats, the other way round than `codes_of` and `floats_of`."""
+def make_array(values: Array, type_: pa.DataType, valid: Bools | None = None) -> pa.Array:
+    """Make an Arrow column of codes or floats, the other way round than `read_codes` and `read_floats`."""
     if pa.types.is_decimal(type_):
         words = np.empty((len(values), 2), np.int64)
         words[:, 0] = values
         words[:, 1] = values >> 63  # the sign, extended
         narrow = pa.decimal128(max(type_.precision, 19) if type_.precision <= 38 else 38, type_.scale)
-        return _from_buffer(words, narrow, valid).cast(type_)
+        return _wrap_buffer(words, narrow, valid).cast(type_)
     if pa.types.is_uint64(type_):
         values = values.view(np.uint64) ^ _SIGN
-    return _from_buffer(values.astype(storage_of(type_), copy=False), type_, valid)
+    return _wrap_buffer(values.astype(buffer_type(type_), copy=False), type_, valid)
 
 
-def indices_of(array: pa.Array) -> tuple[NDArray[np.intp], list[Any]]:
+def read_categories(array: pa.Array) -> tuple[NDArray[np.intp], list[Any]]:
     """Read a column of categories as the index of every row, -1 for NULL, and the values that they point to."""
     type_ = array.type
     if pa.types.is_boolean(type_):
@@ -111,18 +113,18 @@ def indices_of(array: pa.Array) -> tuple[NDArray[np.intp], list[Any]]:
     return indices.to_numpy().astype(np.intp, copy=False), values
 
 
-def categories_of(codes: Array, values: list[Any], type_: pa.DataType) -> pa.Array:
+def make_categories(codes: Array, values: list[Any], type_: pa.DataType) -> pa.Array:
     """Make an Arrow column of categories; a value of None is NULL."""
     if not pa.types.is_dictionary(type_):
-        plain = pa.large_string() if pa.types.is_string_view(type_) else type_
-        return pa.array(values, plain).take(pa.array(codes)).cast(type_)
+        storage = pa.large_string() if pa.types.is_string_view(type_) else type_
+        return pa.array(values, storage).take(pa.array(codes)).cast(type_)
     known = [value for value in values if value is not None]  # NULL is the last one
     mask = codes == len(known) if len(known) < len(values) else None
-    indices = pa.array(codes.astype(storage_of(type_.index_type)), mask=mask)
+    indices = pa.array(codes.astype(buffer_type(type_.index_type)), mask=mask)
     return pa.DictionaryArray.from_arrays(indices, pa.array(known, type_.value_type), ordered=type_.ordered)
 
 
-def storage_of(type_: pa.DataType) -> np.dtype[Any]:
+def buffer_type(type_: pa.DataType) -> np.dtype[Any]:
     """Return numpy's type for what an Arrow column of numbers or times keeps."""
     if is_moment(type_):
         return np.dtype(np.int32 if type_.bit_width == 32 else np.int64)
@@ -131,19 +133,19 @@ def storage_of(type_: pa.DataType) -> np.dtype[Any]:
     return np.dtype(f"{'i' if pa.types.is_signed_integer(type_) else 'u'}{type_.bit_width // 8}")
 
 
-def _buffer(array: pa.Array, dtype: np.dtype[Any]) -> Array:
+def _view_buffer(array: pa.Array, dtype: np.dtype[Any]) -> Array:
     data = array.buffers()[1]
     if len(array) == 0 or data is None:
         return np.zeros(len(array), dtype)
     return np.frombuffer(data, dtype, count=len(array), offset=array.offset * dtype.itemsize)
 
 
-def _from_buffer(values: Array, type_: pa.DataType, valid: Bools | None) -> pa.Array:
+def _wrap_buffer(values: Array, type_: pa.DataType, valid: Bools | None) -> pa.Array:
     bits = None if valid is None else pa.array(valid).buffers()[1]
     return pa.Array.from_buffers(type_, len(values), [bits, pa.py_buffer(np.ascontiguousarray(values))])
 
 
-def _decimal_codes(name: str, array: pa.Array) -> Ints:
+def _read_decimals(name: str, array: pa.Array) -> Ints:
     if not pa.types.is_decimal128(array.type):
         try:
             array = array.cast(pa.decimal128(38, array.type.scale))
@@ -154,7 +156,7 @@ def _decimal_codes(name: str, array: pa.Array) -> Ints:
     words = np.frombuffer(array.buffers()[1], np.int64, count=2 * len(array), offset=16 * array.offset).reshape(-1, 2)
     low, high = words[:, 0], words[:, 1]
     fits = high == low >> 63
-    valid = valid_of(array)
+    valid = find_valid(array)
     if not (fits if valid is None else fits | ~valid).all():
         raise ValueError(_too_many_digits(name))
     return np.ascontiguousarray(low)

@@ -1,7 +1,9 @@
-"""Tables as matrices for measuring: numbers whose values are more than amounts are told from those that are amounts.
+"""Tables as matrices for measuring: original, release and further tables with one encoding, fitted to the original.
 
 Special values (zeros, codes such as -8) and whole numbers that are categories are read as the releases read them
-(`column_split.split_columns`), but nothing is merged or refused: a measure looks at a release as it is.
+(`column_split.split_columns`), but nothing is merged or refused: a measure looks at a release as it is. A number with
+special values is one standardised row and an indicator of each special value; NULL is at the mean, with an indicator.
+Fitting costs one pass and a sort of each number.
 """
 
 from __future__ import annotations
@@ -15,19 +17,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common.arguments import refuse_unless, spelled
+from duckanon._core.common.arguments import refuse_unless, spell_columns
 from duckanon._core.common.arrays import Array, Floats, Reals, is_number, sql_type
-from duckanon._core.common.names import known_columns
+from duckanon._core.common.names import match_columns
 from duckanon._core.common.rules import OneOf
-from duckanon._core.encoding.arrow import kind_of
+from duckanon._core.encoding.arrow import arrow_kind
 from duckanon._core.encoding.column_codecs import NumberColumn, SpectralColumn
-from duckanon._core.encoding.column_split import Reading, is_category, split_columns, whole
-from duckanon._core.encoding.fit import fit
-from duckanon._core.encoding.formulas import found_formulas
-from duckanon._core.encoding.lookups import found_lookups
-from duckanon._core.encoding.pairs import CategoryPair, NumberPair, Pair
-from duckanon._core.encoding.parts import ColumnParts, doubles
-from duckanon._core.encoding.special import special_choices, special_values
+from duckanon._core.encoding.column_split import (
+    SplitOptions,
+    find_special_values,
+    is_category,
+    join_chunks,
+    read_special,
+    split_columns,
+)
+from duckanon._core.encoding.fit import fit_columns
+from duckanon._core.encoding.formulas import find_formulas, find_lookups
+from duckanon._core.encoding.pairs import CategoryPair, NumberPair, Pair, pair_kind
+from duckanon._core.encoding.parts import ColumnParts, read_doubles
 
 ROWS_PER_VALUE = 10
 """Rows for each value from which on whole numbers of few values are categories: of a dozen rows, any number has few."""
@@ -53,11 +60,11 @@ class SpecialColumn:
 
     def fill(self, array: pa.Array, out: Reals) -> None:
         """Write the rows of the matrix for these records."""
-        values = _numbers(self.name, array)
+        values = _read_doubles(self.name, array)
         is_special = np.isin(values, self.special)
         self.regular.fill(pc.if_else(pa.array(is_special), pa.scalar(None, array.type), array), out[:1])
-        for place, value in enumerate(self.special, 1):
-            out[place] = np.where(values == value, 1.0, -1.0)
+        for index, value in enumerate(self.special, 1):
+            out[index] = np.where(values == value, 1.0, -1.0)
         if self.nullable:
             out[-1] = np.where(np.isnan(values), 1.0, -1.0)
 
@@ -76,7 +83,7 @@ class CodeColumn:
 
     def fill(self, array: pa.Array, out: Reals) -> None:
         """Write the rows of the matrix for these records; a value that was never seen is 0 or -1 throughout."""
-        numbers = _numbers(self.name, array)
+        numbers = _read_doubles(self.name, array)
         is_value = [np.isnan(numbers) if value != value else numbers == value for value in self.values]
         if self.width == 1:
             out[0] = is_value[1].astype(np.float64) - is_value[0]
@@ -85,14 +92,14 @@ class CodeColumn:
             row[:] = np.where(is_this, 1.0, -1.0)
 
 
-MeasuredColumn: TypeAlias = SpectralColumn | SpecialColumn | CodeColumn
+MeasureColumn: TypeAlias = SpectralColumn | SpecialColumn | CodeColumn
 
 
 @dataclass(frozen=True)
-class MeasuredEncoding:
+class MeasureEncoding:
     """Encoding of the columns of a table as those of a matrix."""
 
-    columns: tuple[MeasuredColumn, ...]
+    columns: tuple[MeasureColumn, ...]
 
     @property
     def names(self) -> list[str]:
@@ -119,50 +126,50 @@ class MeasuredEncoding:
         return out
 
 
-def measured_encoding(
+def fit_measure_encoding(
     table: pa.Table,
     log: Sequence[str] | None = None,
     special: Any = "auto",
     categories: Sequence[str] | None = None,
     derived: str = "off",
-) -> MeasuredEncoding:
+) -> MeasureEncoding:
     """Fit how a table and others like it are coded for measuring.
 
     NULL is a category of its own, or a number's mean with an indicator beside it. Options are those of the releases and
-    of `fit.fit`, which is lenient here: a column that is named in ``log`` is no category; ``special`` of ``'off'`` and
-    ``categories`` of ``[]`` take all numbers as amounts, as the thesis does; ``derived`` of ``'auto'`` leaves columns
-    out that follow from others.
+    of `fit.fit_columns`, which is lenient here: a column that is named in ``log`` is no category; ``special`` of
+    ``'off'`` and ``categories`` of ``[]`` take all numbers as amounts, as the thesis does; ``derived`` of ``'auto'``
+    leaves columns out that follow from others.
     """
     names = table.column_names
-    log = spelled("log", log, names)
-    known_columns("log", log or [], names)
+    log = spell_columns("log", log, names)
+    match_columns("log", log or [], names)
     refuse_unless(OneOf("auto", "off"), "derived", derived)
-    reading = measured_reading(names, special, categories)
+    reading = read_measure_options(names, special, categories)
     if derived == "auto":
-        left_out = derived_columns(table, reading)
+        left_out = find_derived_columns(table, reading)
         names = [name for name in names if name not in left_out]
-    marked: dict[str, MeasuredColumn] = {}
+    marked: dict[str, MeasureColumn] = {}
     for name in names:
         if is_number(table.schema.field(name).type):
-            column = _marked(name, whole(table.column(name)), log, reading)
+            column = _fit_number(name, join_chunks(table.column(name)), log, reading)
             if column is not None:
                 marked[name] = column
     rest = [name for name in names if name not in marked]
     if rest:
         named = None if log is None else [name for name in log if name in rest]
-        encoding, _ = fit(table.select(rest), log=named, nulls="category", lenient=True)
+        encoding, _ = fit_columns(table.select(rest), log=named, nulls="category", lenient=True)
         marked |= {column.name: column for column in encoding.columns}
-    return MeasuredEncoding(tuple(marked[name] for name in names))
+    return MeasureEncoding(tuple(marked[name] for name in names))
 
 
-def measured_reading(names: Sequence[str], special: Any, categories: Sequence[str] | None) -> Reading:
+def read_measure_options(names: Sequence[str], special: Any, categories: Sequence[str] | None) -> SplitOptions:
     """Read the options of a measure that say what numbers are; refuse those that name no column."""
-    chosen = spelled("categories", categories, names)
-    known_columns("categories", chosen or [], names)
-    return Reading(1, special_choices(special, names), chosen, "category")
+    chosen = spell_columns("categories", categories, names)
+    match_columns("categories", chosen or [], names)
+    return SplitOptions(1, read_special(special, names), chosen, "category")
 
 
-def derived_columns(table: pa.Table, reading: Reading) -> list[str]:
+def find_derived_columns(table: pa.Table, reading: SplitOptions) -> list[str]:
     """Name the columns that are sums or products of others, or categories that another column decides.
 
     They are found as the releases find them. A number of which only the special values follow from another column
@@ -171,25 +178,25 @@ def derived_columns(table: pa.Table, reading: Reading) -> list[str]:
     columns: list[ColumnParts] = []
     for name in table.column_names:
         # Read as it would be among the others, without merging anything.
-        own = None if reading.categories is None else [one for one in reading.categories if one == name]
-        alone = replace(reading, k=1, categories=own, nulls="category")
+        categories = None if reading.categories is None else [name] * (name in reading.categories)
+        alone = replace(reading, k=1, categories=categories, nulls="category")
         try:
             columns += split_columns(table.select([name]), None, alone)
         except ValueError:
             continue
     if len(columns) < 2:
         return []
-    computed = [formula.column for formula in found_formulas(columns)]
-    decided = found_lookups(columns, computed, np.random.default_rng(_SEED))
+    computed = [formula.column for formula in find_formulas(columns)]
+    decided = find_lookups(columns, computed, np.random.default_rng(_SEED))
     computed += [lookup.column for lookup in decided if columns[lookup.column].regular is None]
     return [columns[index].name for index in computed]
 
 
-def _marked(name: str, array: pa.Array, log: Sequence[str] | None, reading: Reading) -> MeasuredColumn | None:
+def _fit_number(name: str, array: pa.Array, log: Sequence[str] | None, reading: SplitOptions) -> MeasureColumn | None:
     """Code a number that is a category or has special values; None for one that is an amount throughout."""
     if reading.special is None and reading.categories is not None and name not in reading.categories:
         return None
-    values = doubles(array)
+    values = read_doubles(array)
     distinct, counts = np.unique(values[~np.isnan(values)], return_counts=True)
     if len(distinct) < 2 or not np.isfinite(distinct[[0, -1]]).all():
         return None
@@ -199,57 +206,133 @@ def _marked(name: str, array: pa.Array, log: Sequence[str] | None, reading: Read
         return CodeColumn(name, (*distinct.tolist(), *([np.nan] if array.null_count else [])))
     if reading.special is None:
         return None
-    special = np.asarray(reading.special.get(name, special_values(distinct, counts)))
+    special = np.asarray(reading.special.get(name, find_special_values(distinct, counts)))
     special = np.intersect1d(distinct, special)
     if not 0 < len(special) < len(distinct):
         return None
     is_regular = ~np.isin(values, special) & ~np.isnan(values)
     named = None if log is None else [name] * is_logged
-    encoding, _ = fit(pa.table({name: array.filter(pa.array(is_regular))}), log=named, lenient=True)
+    encoding, _ = fit_columns(pa.table({name: array.filter(pa.array(is_regular))}), log=named, lenient=True)
     regular = encoding.columns[0]
     assert isinstance(regular, NumberColumn)
     return SpecialColumn(name, regular, tuple(special.tolist()), array.null_count > 0)
 
 
-def _numbers(name: str, array: pa.Array) -> Floats:
+def _read_doubles(name: str, array: pa.Array) -> Floats:
     """Take a column of another table as doubles; NaN is NULL."""
-    if kind_of(name, array.type) == "category":
+    if arrow_kind(name, array.type) == "category":
         raise ValueError(f'column "{name}" must hold numbers; got {sql_type(array.type)}.')
     if pa.types.is_floating(array.type) and not np.isfinite(array.drop_null().to_numpy(zero_copy_only=False)).all():
         raise ValueError(f'column "{name}" holds NaN or infinity; remove these rows or set them to NULL.')
-    return doubles(array)
+    return read_doubles(array)
 
 
-def coded(pairs: Sequence[Pair], schema: pa.Schema, special: Any, categories: Sequence[str] | None) -> list[Pair]:
+def code_pairs(pairs: Sequence[Pair], schema: pa.Schema, special: Any, categories: Sequence[str] | None) -> list[Pair]:
     """Tell which numbers of the first of two tables are categories, and which values of others are special.
 
     ``schema`` has the types of the first table's columns. Options ``'off'`` and ``[]`` leave numbers as they are.
     """
-    reading = measured_reading([column.name for column in pairs], special, categories)
+    reading = read_measure_options([column.name for column in pairs], special, categories)
     return [
-        _coded(column, reading)
+        _code_pair(column, reading)
         if isinstance(column, NumberPair) and is_number(schema.field(column.name).type)
         else column
         for column in pairs
     ]
 
 
-def _coded(column: NumberPair, reading: Reading) -> Pair:
+def _code_pair(column: NumberPair, reading: SplitOptions) -> Pair:
     known = column.original[~np.isnan(column.original)]
     distinct, counts = np.unique(known, return_counts=True)
     if not len(distinct):
         return column
     is_known = reading.categories is not None or len(known) >= ROWS_PER_VALUE * len(distinct)
     if is_known and is_category(column.name, distinct, reading):
-        return _as_categories(column)
+        both = np.concatenate([column.original, column.released])
+        values, codes = np.unique(both, return_inverse=True)  # NaN, which is NULL, comes last
+        texts = [None if np.isnan(value) else f"{value:.15g}" for value in values.tolist()]
+        return CategoryPair(column.name, codes[: len(column.original)], codes[len(column.original) :], texts)
     if reading.special is None:
         return column
-    special = np.intersect1d(distinct, reading.special.get(column.name, special_values(distinct, counts)))
+    special = np.intersect1d(distinct, reading.special.get(column.name, find_special_values(distinct, counts)))
     return replace(column, special=tuple(special.tolist()))
 
 
-def _as_categories(column: NumberPair) -> CategoryPair:
-    both = np.concatenate([column.original, column.released])
-    values, codes = np.unique(both, return_inverse=True)  # NaN, which is NULL, comes last
-    texts = [None if np.isnan(value) else f"{value:.15g}" for value in values.tolist()]
-    return CategoryPair(column.name, codes[: len(column.original)], codes[len(column.original) :], texts)
+@dataclass(frozen=True)
+class EncodedTables:
+    """Matrices with one encoding, which is fitted to the original, and those of further tables."""
+
+    encoding: MeasureEncoding
+    original: Array
+    released: Array
+    others: list[Array | None]
+
+
+def align_tables(
+    original: pa.Table | None, released: pa.Table | None, **tables: pa.Table | None
+) -> tuple[pa.Table, pa.Table, list[pa.Table | None]]:
+    """Put the columns of other tables in the order of the original's, under its names.
+
+    Tables are None where no row came; original and release are refused then, and so are columns that hold different
+    kinds of values. More tables are given under the names that an error should call them.
+    """
+    original, released = align_release(original, released)
+    more = [None if table is None else _rename_columns(original, table) for table in tables.values()]
+    for role, table in zip(("released", *tables), (released, *more), strict=True):
+        if table is not None:
+            for name in original.column_names:
+                _refuse_other_kind(name, role, original.schema.field(name).type, table.schema.field(name).type)
+    return original, released, more
+
+
+def align_release(original: pa.Table | None, released: pa.Table | None) -> tuple[pa.Table, pa.Table]:
+    """Refuse tables without rows; give the released columns the names and the order of the original's."""
+    for role, table in (("original", original), ("released", released)):
+        if table is None:
+            raise ValueError(f"the {role} table has no rows; give one that has.")
+    return original, _rename_columns(original, released)
+
+
+@dataclass(frozen=True)
+class CodingOptions:
+    """Options of coding numbers for measuring, those of `fit_measure_encoding`."""
+
+    log: list[str] | None = None
+    special: Any = "auto"
+    categories: list[str] | None = None
+    derived: str = "off"
+
+
+def encode_tables(
+    original: pa.Table, released: pa.Table, tables: Sequence[pa.Table | None], coding: CodingOptions
+) -> EncodedTables:
+    """Code tables by the original."""
+    encoding = fit_measure_encoding(original, coding.log, coding.special, coding.categories, coding.derived)
+    first, second = (encoding.matrix(table) for table in (original, released))
+    more = [None if table is None else encoding.matrix(table) for table in tables]
+    return EncodedTables(encoding, first, second, more)
+
+
+def unscale_matrix(encoding: MeasureEncoding, matrix: Array) -> Array:
+    """Give numbers (their logarithms) their own scale and origin back; categories stay as they are."""
+    result = np.array(matrix, np.float64)
+    for column, group in zip(encoding.columns, encoding.groups, strict=True):
+        number = column.regular if isinstance(column, SpecialColumn) else column
+        if isinstance(number, NumberColumn):
+            result[:, group.start] = result[:, group.start] * number.deviation + number.mean
+    return result
+
+
+def _rename_columns(original: pa.Table, table: pa.Table) -> pa.Table:
+    indices = {name.lower(): index for index, name in enumerate(table.column_names)}
+    return table.select([indices[name.lower()] for name in original.column_names]).rename_columns(original.column_names)
+
+
+def _refuse_other_kind(name: str, role: str, first: pa.DataType, second: pa.DataType) -> None:
+    kinds = {pair_kind(first), pair_kind(second)} - {"null"}
+    booleans = any(test(first) != test(second) for test in (pa.types.is_boolean, pa.types.is_time))
+    if len(kinds) > 1 or (booleans and "null" not in (pair_kind(first), pair_kind(second))):
+        raise ValueError(
+            f'column "{name}" holds {sql_type(first)} in the original and {sql_type(second)} in the {role} table; '
+            "cast one of them."
+        )

@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from duckanon._core.common.arrays import Ints, Reals
-from duckanon._core.encoding.arrow import codes_of, floats_of, scale_of, storage_of, valid_of
-from duckanon._core.encoding.column_fit import MOST_DECIMALS
-from duckanon._core.encoding.column_split import whole
-from duckanon._core.encoding.parts import doubles
+from duckanon._core.encoding.arrow import buffer_type, find_valid, read_codes, read_floats, scale_of
+from duckanon._core.encoding.column_split import join_chunks
+from duckanon._core.encoding.fit import MOST_DECIMALS
+from duckanon._core.encoding.parts import read_doubles
 
 _EXACT = 2**53  # whole numbers below it are doubles
 _ROUND = 10**15  # a base is a multiple of so many steps
@@ -57,18 +57,18 @@ class StepType:
 
     def read(self, array: pa.Array) -> pa.Array:
         """Read numbers as steps from the base."""
-        steps = _distances(array, self.low) // self.step + self.at_low
-        valid = valid_of(array)
+        steps = _subtract_low(array, self.low) // self.step + self.at_low
+        valid = find_valid(array)
         return pa.array(steps, pa.int64(), mask=None if valid is None else ~valid)
 
     def write(self, array: pa.Array) -> pa.Array:
         """Write steps as numbers; what the type does not hold becomes its smallest or largest number."""
         farthest = [max(-_FARTHEST, min(end - self.low, _FARTHEST)) for end in _range(self.type)]
         nearest, last = -(-farthest[0] // self.step), farthest[1] // self.step
-        away = np.clip(codes_of("", array) - self.at_low, nearest, last) * self.step
+        away = np.clip(read_codes("", array) - self.at_low, nearest, last) * self.step
         low = np.uint64(self.low % 2**64)
         units = away.view(np.uint64) + low  # wraps around, and the carry goes into the upper word
-        valid = valid_of(array)
+        valid = find_valid(array)
         bits = None if valid is None else pa.array(valid).buffers()[1]
         if not pa.types.is_decimal(self.type):
             return pa.Array.from_buffers(self.type, len(array), [bits, pa.py_buffer(units)])
@@ -90,24 +90,24 @@ class NumberTypes:
     @classmethod
     def of(cls, table: pa.Table, is_exact: bool = True) -> NumberTypes:
         """Learn it from a table; refuse a column whose numbers a double does not tell apart, where they must be."""
-        found = {
-            name: number_type(name, whole(column), is_exact)
+        types = {
+            name: find_number_type(name, join_chunks(column), is_exact)
             for name, column in zip(table.column_names, table.columns, strict=True)
         }
-        return cls({name: kind for name, kind in found.items() if kind is not None})
+        return cls({name: kind for name, kind in types.items() if kind is not None})
 
     def read(self, table: pa.Table) -> pa.Table:
         """Read a table."""
         for name in self.types:
             index = table.schema.get_field_index(name)
-            table = table.set_column(index, name, self.read_column(name, whole(table.column(index))))
+            table = table.set_column(index, name, self.read_column(name, join_chunks(table.column(index))))
         return table
 
     def write(self, table: pa.Table) -> pa.Table:
         """Write a release of a table that was read."""
         for name in self.types:
             index = table.schema.get_field_index(name)
-            table = table.set_column(index, name, self.write_column(name, whole(table.column(index))))
+            table = table.set_column(index, name, self.write_column(name, join_chunks(table.column(index))))
         return table
 
     def read_column(self, name: str, array: pa.Array) -> pa.Array:
@@ -119,15 +119,15 @@ class NumberTypes:
         return self.types[name].write(array) if name in self.types else array
 
 
-def number_type(name: str, array: pa.Array, is_exact: bool = True) -> NumberType | None:
+def find_number_type(name: str, array: pa.Array, is_exact: bool = True) -> NumberType | None:
     """Return how the numbers of a column are read; None where they are read as they are."""
     known = array.drop_null()
     if not len(known):
         return None
     if pa.types.is_float64(array.type):
-        return SingleType() if _are_singles(floats_of(known)) else None
+        return SingleType() if _are_singles(read_floats(known)) else None
     if pa.types.is_int64(array.type) or pa.types.is_uint64(array.type) or pa.types.is_decimal128(array.type):
-        return _step_type(name, known, is_exact)
+        return _find_step_type(name, known, is_exact)
     return None
 
 
@@ -138,17 +138,18 @@ def _are_singles(values: Reals) -> bool:
         return are_singles and not (np.round(values, MOST_DECIMALS) == values).all()
 
 
-def _step_type(name: str, known: pa.Array, is_exact: bool) -> StepType | None:
+def _find_step_type(name: str, known: pa.Array, is_exact: bool) -> StepType | None:
     """Return the steps of numbers from 2^53 on; refuse those that neither steps nor doubles tell apart."""
-    low, high = (_units(end, known.type) for end in pc.min_max(known).as_py().values())
+    ends, digits = pc.min_max(known).as_py().values(), scale_of(known.type)
+    low, high = (int(end.scaleb(digits, _DIGITS)) if isinstance(end, decimal.Decimal) else end for end in ends)
     if max(-low, high) < _EXACT:
         return None
     if high - low <= _FARTHEST:
-        step = 1 if high - low < _EXACT - _ROUND else int(np.gcd.reduce(_distances(known, low)))
+        step = 1 if high - low < _EXACT - _ROUND else int(np.gcd.reduce(_subtract_low(known, low)))
         at_low = low // step % _ROUND
         if at_low + (high - low) // step < _EXACT:
             return StepType(known.type, low, step, at_low)
-    if not is_exact or len(np.unique(doubles(known))) == len(known.unique()):
+    if not is_exact or len(np.unique(read_doubles(known))) == len(known.unique()):
         return None
     raise ValueError(
         f'column "{name}" holds whole numbers from 2^53 on, or decimals of as many digits, which are too far apart for '
@@ -156,32 +157,27 @@ def _step_type(name: str, known: pa.Array, is_exact: bool) -> StepType | None:
     )
 
 
-def _units(number: int | decimal.Decimal, kind: pa.DataType) -> int:
-    """Return a number in units of the last digit of its type."""
-    return int(number.scaleb(scale_of(kind), _DIGITS)) if isinstance(number, decimal.Decimal) else number
-
-
 def _range(kind: pa.DataType) -> tuple[int, int]:
     """Return the smallest and the largest number of a type, in units of its last digit."""
     if pa.types.is_decimal(kind):
         return 1 - 10**kind.precision, 10**kind.precision - 1
-    ends = np.iinfo(storage_of(kind))
+    ends = np.iinfo(buffer_type(kind))
     return int(ends.min), int(ends.max)
 
 
-def _distances(array: pa.Array, low: int) -> Ints:
+def _subtract_low(array: pa.Array, low: int) -> Ints:
     """Subtract a number from numbers, in units of their last digit; farther than 64 bits tell is as far as they do."""
-    upper, lower = _words(array)
+    upper, lower = _split_words(array)
     low_word = np.uint64(low % 2**64)
     away = (lower - low_word).view(np.int64)  # wraps around, and the borrow comes from the upper word
     rest = upper - (low >> 64) - (lower < low_word)
     return np.where(rest == away >> 63, away, np.where(rest < 0, -_FARTHEST, _FARTHEST))
 
 
-def _words(array: pa.Array) -> tuple[Ints, NDArray[np.uint64]]:
+def _split_words(array: pa.Array) -> tuple[Ints, NDArray[np.uint64]]:
     """Return the upper and the lower 64 bits of whole numbers and decimals."""
     if pa.types.is_decimal(array.type):
         words = np.frombuffer(array.buffers()[1], np.int64, 2 * len(array), 16 * array.offset).reshape(-1, 2)
         return words[:, 1], words[:, 0].copy().view(np.uint64)
-    values = np.frombuffer(array.buffers()[1], storage_of(array.type), len(array), 8 * array.offset)
+    values = np.frombuffer(array.buffers()[1], buffer_type(array.type), len(array), 8 * array.offset)
     return (values >> 63 if values.dtype == np.int64 else np.zeros(len(values), np.int64)), values.view(np.uint64)

@@ -49,51 +49,51 @@ class ColumnParts:
         """The rows that hold a regular number; a NULL that few have is none, though it counts as regular."""
         if self.regular is None:
             return np.zeros(len(self.codes), np.bool_)
-        valid = arrow.valid_of(self.array)
+        valid = arrow.find_valid(self.array)
         is_last = self.codes == len(self.outcomes)
         return np.asarray(is_last if valid is None else is_last & valid)
 
     def numbers(self) -> Floats:
         """Return the column as doubles, NaN for NULL."""
-        return doubles(self.array)
+        return read_doubles(self.array)
 
-    def joined(self, codes: Ints, numbers: pa.Array | None) -> pa.Array:
+    def join(self, codes: Ints, numbers: pa.Array | None) -> pa.Array:
         """Recombine the column from the choice and, but for categories, the number of every row."""
         if numbers is None:
-            return arrow.categories_of(codes, list(self.outcomes), self.type)
+            return arrow.make_categories(codes, list(self.outcomes), self.type)
         if not self.outcomes:
             return numbers
         known = pa.array([*self.outcomes, None], self.type)
         return pc.if_else(pa.array(codes == len(self.outcomes)), numbers, known.take(pa.array(codes)))
 
 
-def doubles(array: pa.Array) -> Floats:
+def read_doubles(array: pa.Array) -> Floats:
     """Take a column of numbers, dates or times as doubles, NaN for NULL."""
     if arrow.is_moment(array.type):
         array = array.cast(pa.int32() if array.type.bit_width == 32 else pa.int64())
-    values = arrow.real_values(array).copy()
-    valid = arrow.valid_of(array)
+    values = arrow.read_reals(array).copy()
+    valid = arrow.find_valid(array)
     if valid is not None:
         values[~valid] = np.nan
     return values
 
 
-def rounded(column: ColumnParts, values: Floats) -> pa.Array:
+def round_numbers(column: ColumnParts, values: Floats) -> pa.Array:
     """Round numbers as a column's are, in its type; NaN is NULL."""
     assert column.regular is not None
     valid = ~np.isnan(values)
     filled = np.where(valid, values, 0.0)
     if pa.types.is_floating(column.type):
         decimals = column.regular.decimals
-        return arrow.array_of(filled if decimals is None else np.round(filled, decimals), column.type, valid)
+        return arrow.make_array(filled if decimals is None else np.round(filled, decimals), column.type, valid)
     units = np.rint(filled * 10.0 ** arrow.scale_of(column.type))
     codes = np.clip(units, *_unit_range(column.type)).astype(np.int64) + arrow.zero_of(column.type)
-    return arrow.array_of(codes, column.type, valid)
+    return arrow.make_array(codes, column.type, valid)
 
 
 def _unit_range(type_: pa.DataType) -> tuple[float, float]:
     """Return the least and the largest number of a type, in units of its last digit, inside of what codes hold."""
     if not pa.types.is_integer(type_):
         return -(2.0**62), 2.0**62
-    bounds = np.iinfo(arrow.storage_of(type_))
+    bounds = np.iinfo(arrow.buffer_type(type_))
     return max(float(bounds.min), -(2.0**62)), min(float(bounds.max), 2.0**62)

@@ -1,4 +1,8 @@
-"""Tables that can be read more than once as Arrow batches, whatever they come from."""
+"""Tables that can be read more than once as Arrow batches, whatever they come from.
+
+Batches have exactly the rows that were asked for, so that sums are rounded the same way however a source cuts its rows,
+and a seed repeats a release. A reader that can be read only once is kept in a temporary file until it is closed.
+"""
 
 from __future__ import annotations
 
@@ -46,10 +50,10 @@ class Source:
                 count += piece.num_rows
                 waiting.append(piece)
                 if count == rows:
-                    yield _joined(waiting)
+                    yield _join_batches(waiting)
                     waiting, count = [], 0
         if waiting:
-            yield _joined(waiting)
+            yield _join_batches(waiting)
 
     def batches_of(self, total: int, rows: int) -> Iterator[tuple[int, pa.RecordBatch]]:
         """Read the rows once more in batches of `rows`, each with the number of rows before it.
@@ -97,9 +101,9 @@ def open_source(source: Readable, cols: Sequence[str] | None = None) -> Source:
     """
     if isinstance(source, Source) and cols is None:
         return source
-    schema, rows, read, spool = _opened(source, cols)
+    schema, rows, read, spool = _open_any(source, cols)
     try:
-        return Source(_chosen(schema, cols), rows, read, spool)
+        return Source(_choose_columns(schema, cols), rows, read, spool)
     except ValueError:
         if spool is not None:
             spool.cleanup()
@@ -107,7 +111,7 @@ def open_source(source: Readable, cols: Sequence[str] | None = None) -> Source:
 
 
 @contextmanager
-def opened_source(source: Readable, cols: Sequence[str] | None = None) -> Iterator[Source]:
+def use_source(source: Readable, cols: Sequence[str] | None = None) -> Iterator[Source]:
     """Open a source as `open_source` does, and close it in the end unless it was open already."""
     opened = open_source(source, cols)
     try:
@@ -117,10 +121,10 @@ def opened_source(source: Readable, cols: Sequence[str] | None = None) -> Iterat
             opened.close()
 
 
-_Opened = tuple[pa.Schema, int | None, Callable[[], Iterable[pa.RecordBatch]], Any]
+_OpenSource = tuple[pa.Schema, int | None, Callable[[], Iterable[pa.RecordBatch]], Any]
 
 
-def _opened(source: Readable, cols: Sequence[str] | None) -> _Opened:
+def _open_any(source: Readable, cols: Sequence[str] | None) -> _OpenSource:
     wanted = None if cols is None else list(dict.fromkeys(cols))
     if isinstance(source, Source):
         return source.schema, source.rows, source._read, source._spool
@@ -128,7 +132,7 @@ def _opened(source: Readable, cols: Sequence[str] | None) -> _Opened:
         source = pa.Table.from_batches([source])
     if isinstance(source, pa.Table):
         table = source
-        return table.schema, table.num_rows, lambda: table.select(_known(table.schema, wanted)).to_batches(), None
+        return table.schema, table.num_rows, lambda: table.select(_list_known(table.schema, wanted)).to_batches(), None
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         if path.is_file():
@@ -138,7 +142,7 @@ def _opened(source: Readable, cols: Sequence[str] | None) -> _Opened:
                 raise ValueError(f"{source} is no Parquet file; give the path of one.") from None
             schema, rows = parquet.schema_arrow, parquet.metadata.num_rows
             parquet.close()
-            return schema, rows, lambda: _parquet_batches(path, _known(schema, wanted)), None
+            return schema, rows, lambda: _parquet_batches(path, _list_known(schema, wanted)), None
         if not path.exists():
             raise ValueError(f"there is no Parquet file {source}; give the path of one that exists.")
         source = ds.dataset(path, format="parquet")
@@ -146,16 +150,16 @@ def _opened(source: Readable, cols: Sequence[str] | None) -> _Opened:
         dataset = source
         # Read little ahead: by default hundreds of batches are held, which take more memory than the work itself.
         ahead = {"batch_readahead": 2, "fragment_readahead": 1}
-        names = _known(dataset.schema, wanted)
+        names = _list_known(dataset.schema, wanted)
         return dataset.schema, None, lambda: dataset.scanner(columns=names, **ahead).to_batches(), None
     if isinstance(source, pa.RecordBatchReader):
-        return _spooled(source)
+        return _spool_reader(source)
     if callable(source):
-        made = source()
-        if isinstance(made, pa.RecordBatchReader | pa.Table):
-            schema = made.schema
+        rows_read = source()
+        if isinstance(rows_read, pa.RecordBatchReader | pa.Table):
+            schema = rows_read.schema
         else:
-            first = next(iter(made), None)
+            first = next(iter(rows_read), None)
             if first is None:
                 raise ValueError("the table has no rows; give one that has.")
             schema = first.schema
@@ -166,7 +170,7 @@ def _opened(source: Readable, cols: Sequence[str] | None) -> _Opened:
     )
 
 
-def _chosen(schema: pa.Schema, cols: Sequence[str] | None) -> pa.Schema:
+def _choose_columns(schema: pa.Schema, cols: Sequence[str] | None) -> pa.Schema:
     names = schema.names if cols is None else list(cols)
     for name in names:
         if name not in schema.names:
@@ -176,12 +180,12 @@ def _chosen(schema: pa.Schema, cols: Sequence[str] | None) -> pa.Schema:
     return pa.schema([schema.field(name) for name in names])
 
 
-def _known(schema: pa.Schema, wanted: list[str] | None) -> list[str]:
+def _list_known(schema: pa.Schema, wanted: list[str] | None) -> list[str]:
     return schema.names if wanted is None else [name for name in wanted if name in schema.names]
 
 
-def _batches(made: Any) -> Any:
-    return made.to_batches() if isinstance(made, pa.Table) else made
+def _batches(table: Any) -> Any:
+    return table.to_batches() if isinstance(table, pa.Table) else table
 
 
 def _parquet_batches(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
@@ -189,7 +193,7 @@ def _parquet_batches(path: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
         yield from parquet.iter_batches(columns=names)
 
 
-def _spooled(reader: pa.RecordBatchReader) -> _Opened:
+def _spool_reader(reader: pa.RecordBatchReader) -> _OpenSource:
     spool = tempfile.TemporaryDirectory(prefix="duckanon-")
     path = os.path.join(spool.name, "rows.arrow")
     rows = 0
@@ -209,7 +213,7 @@ def _stream_batches(path: str) -> Iterator[pa.RecordBatch]:
         yield from stream
 
 
-def _joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
+def _join_batches(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     if len(batches) == 1:
         return batches[0]
     table = pa.Table.from_batches(batches)

@@ -1,4 +1,8 @@
-"""Growing boxes outward to readable numbers."""
+"""Ends of boxes: grown outward to readable numbers, and written in the types of their columns.
+
+The step is the coarsest of 1, 2, 5 times a power of ten that is at most a tenth of the box's width, so that rounding
+adds at most a fifth to it. All ends of a column are rounded at once.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ import pyarrow.compute as pc
 from duckanon._core.common.arrays import Floats
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 
-HIGH = "_duckanon_hi "
+HIGH_PREFIX = "_duckanon_hi "
 """The prefix of names of columns of upper ends, on their way to SQL."""
 
 _ROUNDED = 2.0**50  # decimals of more units may be one unit off after the way to a double and back
@@ -19,7 +23,7 @@ _ROUNDED = 2.0**50  # decimals of more units may be one unit off after the way t
 Ends = tuple[pa.Array, pa.Array]
 
 
-def rounded_outward(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
+def round_outward(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
     """Grow intervals to multiples of 1, 2 or 5 times a power of ten.
 
     The step is the coarsest of 1, 2, 5 times a power of ten that is at most a tenth of the interval's width, so that
@@ -27,7 +31,7 @@ def rounded_outward(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
     width is that of a tenth of its value's magnitude. Where a double cannot carry the step the end stays as it is.
 
     Examples:
-        >>> low, high = rounded_outward(np.array([1234.5]), np.array([6789.1]))
+        >>> low, high = round_outward(np.array([1234.5]), np.array([6789.1]))
         >>> low.tolist(), high.tolist()
         ([1000.0], [7000.0])
     """
@@ -39,11 +43,11 @@ def rounded_outward(lower: Floats, upper: Floats) -> tuple[Floats, Floats]:
         unit = width / 10.0**power
         digit = np.where(unit >= 5, 5.0, np.where(unit >= 2, 2.0, 1.0))
         # Multiples of 0.05 are found as (n * 5) / 100: a division by a power of ten is rounded once, so prints short.
-        down, up = _multiple(low, digit, power, np.floor), _multiple(high, digit, power, np.ceil)
+        down, up = _find_multiple(low, digit, power, np.floor), _find_multiple(high, digit, power, np.ceil)
     return np.where(np.isfinite(down) & (down <= low), down, low), np.where(np.isfinite(up) & (up >= high), up, high)
 
 
-def _multiple(values: Floats, digit: Floats, power: Floats, towards: np.ufunc) -> Floats:
+def _find_multiple(values: Floats, digit: Floats, power: Floats, towards: np.ufunc) -> Floats:
     """Return the multiple of digit * 10^power below or above each value."""
     tens = 10.0 ** abs(power)
     coarse = power >= 0
@@ -54,7 +58,7 @@ def _multiple(values: Floats, digit: Floats, power: Floats, towards: np.ufunc) -
     return np.asarray(np.where(wrong, np.where(coarse, (steps + further) * tens, (steps + further) / tens), result))
 
 
-def typed_ends(kind: pa.DataType, lower: Floats, upper: Floats, has_unit: bool = False) -> Ends:
+def cast_ends(kind: pa.DataType, lower: Floats, upper: Floats, has_unit: bool = False) -> Ends:
     """Write ends in a column's own type.
 
     A cell ends midway between values. Where a type has only whole numbers, days or so many decimals, no other value
@@ -73,7 +77,7 @@ def typed_ends(kind: pa.DataType, lower: Floats, upper: Floats, has_unit: bool =
     if is_day(kind):
         return tuple(pa.array(end.astype(np.int32)).cast(pa.date32()) for end in (low, high))
     if pa.types.is_timestamp(kind):
-        return _moments(kind, low * unit, high * unit)
+        return _cast_moments(kind, low * unit, high * unit)
     if pa.types.is_decimal(kind):
         most = float(10.0**kind.precision - 1)
         whole = (np.clip(end, -most, most).astype(np.int64).tolist() for end in (low, high))
@@ -83,7 +87,7 @@ def typed_ends(kind: pa.DataType, lower: Floats, upper: Floats, has_unit: bool =
     return tuple(pa.array(np.clip(end, bounds.min, bounds.max).astype(dtype)) for end in (low, high))
 
 
-def _moments(kind: pa.DataType, low: Floats, high: Floats) -> Ends:
+def _cast_moments(kind: pa.DataType, low: Floats, high: Floats) -> Ends:
     """Write microseconds as timestamps. Nanoseconds were cut off the values, so that upper ends hold all of them."""
     lower, upper = (pa.array(end.astype(np.int64)).cast(pa.timestamp("us", kind.tz)).cast(kind) for end in (low, high))
     if kind.unit == "ns":

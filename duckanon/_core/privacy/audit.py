@@ -1,4 +1,11 @@
-"""Audit of a way to release: whether the most isolated people are nearer to releases that they are part of."""
+"""Audit of a way to release: whether the most isolated people are nearer to releases that they are part of.
+
+A table is halved at random several times and each half is released, so that everybody is in one release of a pair and
+not in the other. The win rate is how often the release with a person comes nearer to that person; 0.5 would be no
+leakage. Only isolated people are looked at: the farthest 10 % from everybody else, once on standardised columns and
+once on normal scores, where a far tail does not decide alone who is isolated. The cost is that of ten releases and
+their nearest rows.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +16,11 @@ from typing import TypeAlias
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arguments import checked
+from duckanon._core.common.arguments import check_arguments
 from duckanon._core.common.arrays import Bools, Floats, Ints, Matrix
-from duckanon._core.common.imports import imported
+from duckanon._core.common.imports import import_function
 from duckanon._core.common.rules import Number, Whole
-from duckanon._core.privacy.neighbours import nearest
+from duckanon._core.privacy.neighbours import find_nearest
 
 SHARE = 0.10
 """The share of the people who are called isolated: the farthest from everybody else."""
@@ -29,11 +36,11 @@ NORMAL_SCORES = "duckanon._core.privacy.normal_scores:NormalScores"
 """Loaded where it is called for: what needs no scores needs no scipy."""
 
 Releaser: TypeAlias = Callable[[Ints, np.random.Generator], Matrix]
-"""Releases the rows of these places, and returns released rows coded as the people are."""
+"""Releases the rows of these indexes, and returns released rows coded as the people are."""
 
 
-def isolated_places(distances: Floats, share: float = SHARE) -> Ints:
-    """Return the places of the most isolated people by their distances from everybody else, the farthest first.
+def find_isolated(distances: Floats, share: float = SHARE) -> Ints:
+    """Return the indexes of the most isolated people by their distances from everybody else, the farthest first.
 
     Nobody who has an equal is isolated: a distance of 0 is not among them.
     """
@@ -42,12 +49,12 @@ def isolated_places(distances: Floats, share: float = SHARE) -> Ints:
     return np.asarray(farthest[distances[farthest] > 0], np.int64)
 
 
-def distances_apart(people: Matrix) -> Floats:
+def measure_isolation(people: Matrix) -> Floats:
     """Return how far everybody is from the nearest of the others."""
-    return np.asarray(nearest(people, people, 1, skip_self=True)[0][:, 0], np.float64)
+    return np.asarray(find_nearest(people, people, 1, skip_self=True)[0][:, 0], np.float64)
 
 
-def win_rates(distances: Matrix, is_member: Bools) -> Floats:
+def count_wins(distances: Matrix, is_member: Bools) -> Floats:
     """Return how often releases with a person come nearer to that person than releases without, a tie being half.
 
     Given are, for every release and person, the distance of the nearest row, and whether the person is a member.
@@ -75,21 +82,21 @@ class Audit:
     people: int
 
     @property
-    def passed(self) -> bool:
+    def is_within_limit(self) -> bool:
         """Whether the win rate is within `LIMIT`, or above it by no more than its standard error explains."""
         return self.win_rate <= LIMIT + CHANCE * self.standard_error
 
 
-def paired_audit(points: Matrix, release: Releaser, *, splits: int = _SPLITS, seed: int | None = None) -> float:
+def audit_pairs(points: Matrix, release: Releaser, *, splits: int = _SPLITS, seed: int | None = None) -> float:
     """Return how often releases with an isolated person come nearer to that person than releases without.
 
-    The larger win rate of the two scales of `audits`, which explains the parameters; at most `LIMIT` passes.
+    The larger win rate of the two scales of `audit_halves`, which explains the parameters; at most `LIMIT` passes.
     """
-    return max(audit.win_rate for audit in audits(points, release, splits=splits, seed=seed).values())
+    return max(audit.win_rate for audit in audit_halves(points, release, splits=splits, seed=seed).values())
 
 
-@checked(share=Number(above=0, most=1), splits=Whole(1))
-def audits(
+@check_arguments(share=Number(above=0, most=1), splits=Whole(1))
+def audit_halves(
     points: Matrix,
     release: Releaser,
     *,
@@ -113,31 +120,31 @@ def audits(
     random = np.random.default_rng(seed)
     scales: dict[str, Callable[[Matrix], Matrix]] = {
         "standardised": np.asarray,
-        "normal_scores": imported(NORMAL_SCORES)(points),
+        "normal_scores": import_function(NORMAL_SCORES)(points),
     }
     people: dict[str, tuple[Ints, Matrix]] = {}
     for name, scale in scales.items():
         scaled = scale(points)
-        places = isolated_places(distances_apart(scaled), share)
-        people[name] = places, scaled[places]
+        indexes = find_isolated(measure_isolation(scaled), share)
+        people[name] = indexes, scaled[indexes]
     distances: dict[str, list[Matrix]] = {name: [] for name in scales}
     memberships = []
     for split in range(splits):
         order = random.permutation(len(points))
         for number, half in enumerate((order[: len(order) // 2], order[len(order) // 2 :])):
-            progress.at((2 * split + number) / (2 * splits))
+            progress.advance((2 * split + number) / (2 * splits))
             released = release(np.sort(half), random)
             memberships.append(np.isin(np.arange(len(points)), half))
             for name, (_, rows) in people.items():
-                found = nearest(rows, scales[name](released), 1)[0][:, 0] if len(rows) else np.zeros(0)
-                distances[name].append(found)
+                near = find_nearest(rows, scales[name](released), 1)[0][:, 0] if len(rows) else np.zeros(0)
+                distances[name].append(near)
     is_member = np.stack(memberships)
-    return {name: _audit(np.stack(distances[name]), is_member[:, places]) for name, (places, _) in people.items()}
+    return {name: _sum_up(np.stack(distances[name]), is_member[:, indexes]) for name, (indexes, _) in people.items()}
 
 
-def _audit(distances: Matrix, is_member: Bools) -> Audit:
+def _sum_up(distances: Matrix, is_member: Bools) -> Audit:
     """Sum up win rates; where nobody is isolated, there is nobody to be told from others."""
-    rates = win_rates(distances, is_member)
+    rates = count_wins(distances, is_member)
     if len(rates) < 2:
         return Audit(0.5, 0.0, len(rates))
     return Audit(float(rates.mean()), float(rates.std(ddof=1) / np.sqrt(len(rates))), len(rates))

@@ -1,4 +1,10 @@
-"""Released cells that hold several values each: what they hold, a draw from them, and whom they single out."""
+"""Released cells that hold several values each: what they hold, a draw from them, and whom they single out.
+
+A cell is an interval or a list of values. Each value that a cell holds is equally likely to be drawn; 64 points stand
+for an interval where means and variances are computed. A row singles a person out if its cells hold nobody else: people
+are packed into bits, and the bits of a row's cells are combined, eight people at a time. The first 5,000 people are
+looked at, and only the rows that hold one of them are compared with the rest.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from duckanon._core.common.arrays import Bools, Floats, Ints, Matrix
-from duckanon._core.privacy.equal_rows import distinct_rows
+from duckanon._core.common.row_keys import find_distinct_rows
 
 MISSING = np.inf
 """What stands for NULL among the values that cells hold: beyond every number."""
@@ -46,18 +52,18 @@ class CellColumn:
         held = (self.low[cells, None] <= values) & (values <= self.high[cells, None])
         sizes = np.diff(self.starts)[cells]
         if sizes.any():
-            different, places = np.unique(values, return_inverse=True)
+            different, indexes = np.unique(values, return_inverse=True)
             listing = np.repeat(np.arange(len(cells)), sizes)
             offsets = np.arange(len(listing)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
             wanted = self.members[np.repeat(self.starts[cells], sizes) + offsets]
-            found = np.minimum(np.searchsorted(different, wanted), len(different) - 1)
-            is_found = different[found] == wanted
+            index = np.minimum(np.searchsorted(different, wanted), len(different) - 1)
+            is_listed = different[index] == wanted
             table = np.zeros((len(cells), len(different)), bool)
-            table[listing[is_found], found[is_found]] = True
-            held |= table[:, places.reshape(-1)]
+            table[listing[is_listed], index[is_listed]] = True
+            held |= table[:, indexes.reshape(-1)]
         return np.asarray(held)
 
-    def drawn(self, random: np.random.Generator) -> Floats:
+    def draw(self, random: np.random.Generator) -> Floats:
         """Draw a value for every released row, each that its cell holds equally likely; `MISSING` if there is none."""
         return self._at(self.codes, random.random(len(self.codes)))
 
@@ -72,8 +78,8 @@ class CellColumn:
             counts = np.minimum(np.where(np.isnan(start), 1, end - start + 1), _POINTS).astype(np.int64)
         counts = np.where(np.isnan(start), np.maximum(np.diff(self.starts), 1), counts)
         cells = np.repeat(np.arange(len(counts)), counts)
-        place = np.arange(len(cells)) - np.repeat(np.cumsum(counts) - counts, counts)
-        return self._at(cells, (place + 0.5) / counts[cells]), counts
+        rank = np.arange(len(cells)) - np.repeat(np.cumsum(counts) - counts, counts)
+        return self._at(cells, (rank + 0.5) / counts[cells]), counts
 
     def _ends(self) -> tuple[Floats, Floats]:
         """Return the ends of intervals, cut at the limits where they have none."""
@@ -104,7 +110,7 @@ class ReleasedCells:
 
     Attributes:
         variances: Of what the cells hold, of the shape of the released matrix, which has their means.
-        original, reference: People in the numbers of the columns, see `singled_out`.
+        original, reference: People in the numbers of the columns, see `count_singled_out`.
     """
 
     variances: Matrix
@@ -113,7 +119,7 @@ class ReleasedCells:
     reference: Floats | None
 
 
-def value_column(values: Floats) -> CellColumn:
+def make_value_column(values: Floats) -> CellColumn:
     """Take released values as cells that hold nothing else."""
     different, codes = np.unique(values, return_inverse=True)
     none = np.full(len(different), np.nan)
@@ -122,30 +128,30 @@ def value_column(values: Floats) -> CellColumn:
     )
 
 
-def singled_out(records: Floats, columns: Sequence[CellColumn], random: np.random.Generator) -> tuple[int, int]:
+def count_singled_out(records: Floats, columns: Sequence[CellColumn], random: np.random.Generator) -> tuple[int, int]:
     """Count people whom a released row singles out, its cells holding nobody else, and people without an equal.
 
     The latter could be. Records have one column per released one: numbers, and codes of categories. Of more than 5,000
     some are drawn.
     """
-    distinct = distinct_rows(np.where(np.isposinf(records), np.finfo(np.float64).max, records))
+    distinct = find_distinct_rows(np.where(np.isposinf(records), np.finfo(np.float64).max, records))
     order = random.permutation(len(distinct.firsts))
     people, is_single = records[distinct.firsts[order]], distinct.counts[order] == 1
     labels = np.column_stack([column.codes for column in columns])
-    classes = labels[distinct_rows(labels.astype(np.float64)).firsts]
+    classes = labels[find_distinct_rows(labels.astype(np.float64)).firsts]
     first = people[:_RECORDS]
-    counts, persons = count_held(classes, columns, first)
+    counts, persons = count_members(classes, columns, first)
     holders = np.flatnonzero((counts == 1) & is_single[persons])
     held = persons[holders]
     for start in range(_RECORDS, len(people), _RECORDS):
         if not len(holders):
             break
-        is_free = count_held(classes[holders], columns, people[start : start + _RECORDS])[0] == 0
+        is_free = count_members(classes[holders], columns, people[start : start + _RECORDS])[0] == 0
         holders, held = holders[is_free], held[is_free]
     return len(np.unique(held)), int(is_single[:_RECORDS].sum())
 
 
-def count_held(classes: Ints, columns: Sequence[CellColumn], people: Floats) -> tuple[Ints, Ints]:
+def count_members(classes: Ints, columns: Sequence[CellColumn], people: Floats) -> tuple[Ints, Ints]:
     """Count the people whom all cells of a class hold; return also the first of them, 0 where there is none.
 
     A class is a row of the numbers of its cells, -1 where a column is not asked.
@@ -156,9 +162,9 @@ def count_held(classes: Ints, columns: Sequence[CellColumn], people: Floats) -> 
     for start in range(0, len(classes), step):
         part = classes[start : start + step]
         packed = np.repeat(everybody[None], len(part), axis=0)
-        for place, column in enumerate(columns):
-            cells, inverse = np.unique(part[:, place], return_inverse=True)
-            held = column.holds(np.maximum(cells, 0), people[:, place])
+        for index, column in enumerate(columns):
+            cells, inverse = np.unique(part[:, index], return_inverse=True)
+            held = column.holds(np.maximum(cells, 0), people[:, index])
             held[cells < 0] = True
             packed &= np.packbits(held, axis=1)[inverse.reshape(-1)]
         counts[start : start + step] = _BITS[packed].sum(axis=1, dtype=np.int64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from scipy.special import betainc
 
 
-def quantile(confidence: float, successes: float, chance: float) -> int:
+def find_quantile(confidence: float, successes: float, chance: float) -> int:
     """Return the quantile of the number of failures: `scipy.stats.nbinom.ppf` in a seventh of its time."""
     below, most = -1, 1
     while betainc(successes, most + 1, chance) < confidence:

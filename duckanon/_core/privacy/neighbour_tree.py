@@ -7,17 +7,17 @@ from scipy.spatial import cKDTree
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Ints, Matrix
-from duckanon._core.privacy.all_distances import squared_distances
+from duckanon._core.privacy.neighbours import square_distances
 
 _QUERIES = 2048  # at a time
 
 
-def two_nearest(queries: Matrix, points: Matrix, farthest: float) -> Ints:
+def find_two_nearest(queries: Matrix, points: Matrix, farthest: float) -> Ints:
     """Return the two nearest points of each query, their number in place of one that is farther than the farthest."""
     return np.asarray(cKDTree(points).query(queries, 2, distance_upper_bound=farthest)[1], np.int64)
 
 
-def searched(queries: Matrix, points: Matrix, k: int, skipped: Ints) -> tuple[Matrix, Ints, Bools]:
+def search_tree(queries: Matrix, points: Matrix, k: int, skipped: Ints) -> tuple[Matrix, Ints, Bools]:
     """Return the k smallest sums of squared differences of every query, and their points.
 
     Tell of which queries the answer is that of comparing all, and not one of several as near.
@@ -31,7 +31,7 @@ def searched(queries: Matrix, points: Matrix, k: int, skipped: Ints) -> tuple[Ma
         part = slice(start, start + _QUERIES)
         near = np.asarray(tree.query(queries[part], asked)[1], np.int64)
         query = np.repeat(np.arange(len(near)) + start, asked)
-        squares = squared_distances(queries, points, query, near.reshape(-1)).reshape(near.shape)
+        squares = square_distances(queries, points, query, near.reshape(-1)).reshape(near.shape)
         beyond = squares.max(axis=1) * (1 - 1e-9)  # no point that was not found is nearer
         squares[near == skipped[part, None]] = np.inf
         chosen = np.lexsort((near, squares), axis=1)[:, :k]

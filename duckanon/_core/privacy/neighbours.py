@@ -1,4 +1,11 @@
-"""Exact nearest neighbours of rows of numbers."""
+"""Exact nearest neighbours of rows of numbers, and all that are equally near.
+
+The distance is the root of the mean squared difference over the columns (Thesis, Section 3.1). In single precision,
+products of matrices give a lower bound of every pair's distance; only pairs whose bound is below the k-th distance so
+far are computed in double precision, so the order is exact and of ties the first row comes first. A k-d tree serves
+tables of at most six columns (20 times quicker at four), and its ties are compared with all rows; in wider tables it
+looks at nearly all rows. Equal rows are looked at once. Releases have such ties: an attacker must guess among them.
+"""
 
 from __future__ import annotations
 
@@ -9,30 +16,84 @@ import numpy.typing as npt
 
 from duckanon._core.common import progress
 from duckanon._core.common.arguments import refuse_unless
-from duckanon._core.common.arrays import Ints, Matrix
-from duckanon._core.common.imports import imported
-from duckanon._core.common.progress import Tell, silent
+from duckanon._core.common.arrays import Floats, Ints, Matrix
+from duckanon._core.common.imports import import_function
+from duckanon._core.common.progress import Tell, tell_nobody
+from duckanon._core.common.row_keys import find_distinct_rows, hash_rows
 from duckanon._core.common.rules import Whole
-from duckanon._core.privacy.all_distances import TINY, compared, squared_distances
-from duckanon._core.privacy.equal_rows import distinct_rows, row_hashes
+
+FEW_ROWS = 256
+"""Rows up to which all distances are computed: 50 took a millisecond and a half with bounds, and take a tenth of it."""
+
+_REFINED = 1 << 16  # pairs of rows whose differences are held at once
+_IN_ORDER = 8  # columns from which on NumPy adds up the numbers of a row in another order than one after the other
+_SEVERAL = 5  # neighbours from which on sorting all is quicker than taking the nearest out, one by one
+
+
+def compare_all(queries: Matrix, rows: Matrix, k: int, skipped: Ints) -> tuple[Matrix, Ints]:
+    """Compute all distances of a few rows, which is quicker than preparing to compute few of them."""
+    squares = square_all_distances(queries, rows)
+    squares[np.flatnonzero(skipped >= 0), skipped[skipped >= 0]] = np.inf
+    if k >= _SEVERAL:
+        indices = np.argsort(squares, axis=1, kind="stable")[:, :k]
+        return np.take_along_axis(squares, indices, axis=1), indices
+    best, indices = np.empty((len(queries), k)), np.empty((len(queries), k), np.int64)
+    query = np.arange(len(queries))
+    for rank in range(k):
+        indices[:, rank] = near = squares.argmin(axis=1)  # of equally near ones the first
+        best[:, rank] = squares[query, near]
+        squares[query, near] = np.inf
+    return best, indices
+
+
+def square_all_distances(queries: Matrix, rows: Matrix) -> Matrix:
+    """Return the sums of squared differences of all pairs, to the last digit as `square_distances` computes them."""
+    squares = np.empty((len(queries), len(rows)))
+    if rows.shape[1] < _IN_ORDER:  # a column at a time takes half as long
+        progress.check()
+        for column in range(rows.shape[1]):
+            difference = np.subtract.outer(queries[:, column], rows[:, column])
+            np.square(difference, out=difference)
+            np.add(squares, difference, out=squares) if column else np.copyto(squares, difference)
+        return squares
+    step = max(1, _REFINED * 32 // max(rows.size, 1))
+    for start in range(0, len(queries), step):
+        progress.check()
+        difference = queries[start : start + step, None] - rows
+        squares[start : start + step] = np.square(difference, out=difference).sum(axis=2)
+    return squares
+
+
+def square_distances(queries: Matrix, points: Matrix, query: Ints, point: Ints) -> Matrix:
+    """Return the sums of squared differences of pairs of a query and a point, given their indexes."""
+    result = np.empty(len(query))
+    step = max(1, _REFINED * 32 // queries.shape[1])
+    for start in range(0, len(query), step):
+        progress.check()
+        part = slice(start, start + step)
+        difference = queries[query[part]]
+        difference -= points[point[part]]
+        result[part] = np.square(difference, out=difference).sum(axis=1)
+    return result
+
 
 _QUERIES = 256  # a block of 256 queries by 2,048 points stays in the processor's cache while it is compared
 _POINTS = 2048
 _STRETCH = 4 * _POINTS  # at most, between two updates of what has been found
 _LARGEST = 1e150  # squares of larger numbers, summed, come near the largest double
 _NARROW = 6  # columns up to which a tree is quicker than comparing all pairs: 20 times for four columns
-FEW = 500  # rows below which a tree is not worth its making
+FEW_POINTS = 500  # rows below which a tree is not worth its making
 _FEW_NEIGHBOURS = 16
 _CROWDED = 0.02  # of the pairs are candidates: single precision no longer tells the points apart
 
 
-def nearest(
+def find_nearest(
     queries: npt.ArrayLike,
     points: npt.ArrayLike,
     k: int,
     *,
     skip_self: bool | npt.ArrayLike = False,
-    tell: Tell = silent,
+    tell: Tell = tell_nobody,
 ) -> tuple[Matrix, Ints]:
     """Find the k nearest points of every query: distances and indices of shape (queries, k), the nearest first.
 
@@ -48,32 +109,32 @@ def nearest(
         skip_self: True where the points are the queries: no row is its own neighbour, rows equal to it are. Or, for
             each query, the point that is the query itself, -1 for none.
     """
-    query_rows, rows = _checked(queries, "queries"), _checked(points, "points")
+    query_rows, rows = _check_matrix(queries, "queries"), _check_matrix(points, "points")
     if query_rows.shape[1] != rows.shape[1]:
         raise ValueError(
             f"queries and points must be equally wide; got {query_rows.shape[1]} and {rows.shape[1]} columns."
         )
-    skipped = _skipped(skip_self, len(query_rows), len(rows))
+    skipped = _read_skip_self(skip_self, len(query_rows), len(rows))
     available = len(rows) - int((skipped >= 0).any())
     refuse_unless(Whole(1), "k", k)
     if k > available:
         raise ValueError(f"k must be at most the number of rows to choose from, {available}; got {k}.")
     sample = rows[:: -(-len(rows) // 4096)]
-    if max(len(query_rows), len(rows)) <= TINY:
-        squares, indices = compared(query_rows, rows, int(k), skipped)
-    elif len(np.unique(row_hashes(sample))) >= 0.9 * len(sample):
+    if max(len(query_rows), len(rows)) <= FEW_ROWS:
+        squares, indices = compare_all(query_rows, rows, int(k), skipped)
+    elif len(np.unique(hash_rows(sample))) >= 0.9 * len(sample):
         squares, indices = _search(query_rows, rows, int(k), skipped, tell)
     else:
         squares, indices = _search_distinct(query_rows, rows, int(k), skipped, tell)
     return np.sqrt(squares / rows.shape[1]), indices
 
 
-def pairs_within(queries: Matrix, points: Matrix, radii: Matrix) -> Iterator[tuple[Ints, Ints, Matrix]]:
+def find_pairs_within(queries: Matrix, points: Matrix, radii: Matrix) -> Iterator[tuple[Ints, Ints, Matrix]]:
     """Find the pairs of a query and a point nearer than the radius of the query, for one block of points after another.
 
-    Yields queries, points and distances as `nearest` has them; among them may be pairs as far apart as the radius.
+    Yields queries, points and distances as `find_nearest` has them; among them may be pairs as far apart as the radius.
     """
-    queries, points = _checked(queries, "queries"), _checked(points, "points")
+    queries, points = _check_matrix(queries, "queries"), _check_matrix(points, "points")
     if not len(queries):
         return
     limit = np.square(radii) * (queries.shape[1] * (1 + 1e-9))
@@ -84,10 +145,10 @@ def pairs_within(queries: Matrix, points: Matrix, radii: Matrix) -> Iterator[tup
         if scan.is_single and len(query) > len(queries) * _CROWDED * (stop - start):
             scan = _Scan(queries, points, np.float64)
             query, point = scan.candidates(start, stop, limit)
-        yield query, point, np.sqrt(squared_distances(queries, points, query, point) / queries.shape[1])
+        yield query, point, np.sqrt(square_distances(queries, points, query, point) / queries.shape[1])
 
 
-def _checked(values: npt.ArrayLike, name: str) -> Matrix:
+def _check_matrix(values: npt.ArrayLike, name: str) -> Matrix:
     rows = np.ascontiguousarray(values, dtype=np.float64)
     if rows.ndim != 2 or not rows.shape[1]:
         raise ValueError(f"{name} must be a matrix with at least one column; got the shape {rows.shape}.")
@@ -96,7 +157,7 @@ def _checked(values: npt.ArrayLike, name: str) -> Matrix:
     return rows
 
 
-def _skipped(skip_self: bool | npt.ArrayLike, queries: int, points: int) -> Ints:
+def _read_skip_self(skip_self: bool | npt.ArrayLike, queries: int, points: int) -> Ints:
     """Return the point that each query must not find, -1 for none."""
     if isinstance(skip_self, (bool, np.bool_)):
         if skip_self and queries != points:
@@ -114,7 +175,7 @@ def _search_distinct(queries: Matrix, rows: Matrix, k: int, skipped: Ints, tell:
     The k nearest distinct points (one more, should the query be the only one of its kind) hold the k nearest rows, and
     of each at most k + 1 rows can be among them.
     """
-    firsts, codes, sizes = distinct_rows(rows)
+    firsts, codes, sizes = find_distinct_rows(rows)
     order = np.argsort(codes, kind="stable")
     starts = np.cumsum(sizes) - sizes
     skipping = int((skipped >= 0).any())
@@ -138,16 +199,16 @@ def _search_distinct(queries: Matrix, rows: Matrix, k: int, skipped: Ints, tell:
 
 def _search(queries: Matrix, points: Matrix, k: int, skipped: Ints, tell: Tell) -> tuple[Matrix, Ints]:
     """Return the k smallest sums of squared differences of every query, and their points."""
-    if points.shape[1] > _NARROW or min(len(queries), len(points)) < FEW or k > _FEW_NEIGHBOURS:
-        return _scanned(queries, points, k, skipped, tell)
-    searched = imported("duckanon._core.privacy.neighbour_tree:searched")
+    if points.shape[1] > _NARROW or min(len(queries), len(points)) < FEW_POINTS or k > _FEW_NEIGHBOURS:
+        return _scan(queries, points, k, skipped, tell)
+    searched = import_function("duckanon._core.privacy.neighbour_tree:search_tree")
     best, indices, is_certain = searched(queries, points, k, skipped)
     rest = np.flatnonzero(~is_certain)
-    best[rest], indices[rest] = _scanned(queries[rest], points, k, skipped[rest], tell)
+    best[rest], indices[rest] = _scan(queries[rest], points, k, skipped[rest], tell)
     return best, indices
 
 
-def _scanned(queries: Matrix, points: Matrix, k: int, skipped: Ints, tell: Tell) -> tuple[Matrix, Ints]:
+def _scan(queries: Matrix, points: Matrix, k: int, skipped: Ints, tell: Tell) -> tuple[Matrix, Ints]:
     """Search by comparing all queries with all points."""
     best = np.full((len(queries), k), np.inf)
     indices = np.full((len(queries), k), len(points), np.int64)
@@ -163,7 +224,7 @@ def _scanned(queries: Matrix, points: Matrix, k: int, skipped: Ints, tell: Tell)
             scan = _Scan(queries, points, np.float64)
             query, point = scan.candidates(start, stop, limit)
         keep = point != skipped[query]
-        _merge(best, indices, query[keep], point[keep], queries, points, limit)
+        _merge_candidates(best, indices, query[keep], point[keep], queries, points, limit)
         start, stretch = stop, min(2 * stretch, _STRETCH)
         tell(start / len(points))
     return best, indices
@@ -216,7 +277,7 @@ class _Scan:
             bounds = np.matmul(self.left[part], right)
             near = sample[np.argpartition(bounds, asked - 1, axis=1)[:, :asked]]
             query = np.repeat(np.arange(len(near)) + start, asked)
-            squares = squared_distances(self.queries, self.points, query, near.reshape(-1)).reshape(near.shape)
+            squares = square_distances(self.queries, self.points, query, near.reshape(-1)).reshape(near.shape)
             squares[near == skipped[part, None]] = np.inf
             limit[part] = np.sort(squares, axis=1)[:, k - 1]
         return limit
@@ -242,12 +303,12 @@ class _Scan:
         return np.concatenate(queries), np.concatenate(points)
 
 
-def _merge(
+def _merge_candidates(
     best: Matrix, indices: Ints, query: Ints, point: Ints, queries: Matrix, points: Matrix, limit: Matrix
 ) -> None:
     """Put candidates of a later block of points among the k best, and lower the limits."""
     k = best.shape[1]
-    squares = squared_distances(queries, points, query, point)
+    squares = square_distances(queries, points, query, point)
     better = (squares < best[query, -1]) & (squares <= limit[query])  # an equally near one comes later in the order
     query, point, squares = query[better], point[better], squares[better]
     if not len(query):
@@ -262,3 +323,40 @@ def _merge(
     best[touched], indices[touched] = squares[chosen], point[chosen]
     worst = best[touched, -1]
     limit[touched] = np.where(worst == 0, -1.0, np.minimum(limit[touched], worst))
+
+
+SAME_FACTOR = 1 + 1e-9
+"""Distances that differ by no more than this factor do so by rounding."""
+_PAIRS = 4_000_000  # neighbours looked at in one go
+
+
+def find_tied_nearest(queries: Floats, points: Floats) -> tuple[Floats, Ints, Ints]:
+    """Find, for every query, the smallest distance, and all pairs of a query and a point at that distance, by query.
+
+    Where all neighbours looked at are equally near, four times as many are, until one is farther: exact, and cheap
+    where ties are few. Where points are equal, all of them come back. With no columns to compare, everything is
+    nearest.
+    """
+    count = len(points)
+    if queries.shape[1] == 0:
+        every = np.repeat(np.arange(len(queries)), count), np.tile(np.arange(count), len(queries))
+        return np.zeros(len(queries)), *every
+    distances = np.empty(len(queries))
+    owners, members = [], []
+    pending, wanted = np.arange(len(queries)), min(2, count)
+    while len(pending):
+        unresolved = []
+        for start in range(0, len(pending), max(1, _PAIRS // wanted)):
+            block = pending[start : start + max(1, _PAIRS // wanted)]
+            near, indices = find_nearest(queries[block], points, wanted)
+            tied = near <= near[:, :1] * SAME_FACTOR
+            is_whole = ~tied[:, -1] | (wanted == count)
+            distances[block] = near[:, 0]
+            pairs = np.nonzero(tied & is_whole[:, None])
+            owners.append(block[pairs[0]])
+            members.append(indices[pairs])
+            unresolved.append(block[~is_whole])
+        pending, wanted = np.concatenate(unresolved), min(4 * wanted, count)
+    owner, member = np.concatenate([*owners, np.empty(0, np.int64)]), np.concatenate([*members, np.empty(0, np.int64)])
+    order = np.lexsort((member, owner))
+    return distances, owner[order], member[order].astype(np.int64)

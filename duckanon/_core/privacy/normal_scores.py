@@ -25,9 +25,9 @@ class NormalScores:
     def __call__(self, rows: Matrix) -> Matrix:
         """Return the scores of rows; what lies beyond all people scores as their farthest."""
         result = np.array(rows, np.float64)
-        for place, ordered in enumerate(self._sorted):
+        for index, ordered in enumerate(self._sorted):
             if ordered is not None:
-                values = rows[:, place]
+                values = rows[:, index]
                 middle = np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")
-                result[:, place] = ndtri(np.clip(middle / 2, 0.5, len(ordered) - 0.5) / len(ordered))
+                result[:, index] = ndtri(np.clip(middle / 2, 0.5, len(ordered) - 0.5) / len(ordered))
         return result

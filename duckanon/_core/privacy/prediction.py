@@ -1,4 +1,9 @@
-"""Prediction distance, ambiguity and uncertainty: what an attacker can say about a record from a release."""
+"""Prediction distance, ambiguity and uncertainty: what an attacker can say about a record from a release.
+
+Thesis, Section 3.1: the distance to the nearest released row, that distance as a share of the one to the k-th nearest,
+and the variances among the k nearest. Cells of a coarse release count by their means and variances: one more coordinate
+makes the distance to a cell that to a point. The cost is that of the nearest neighbours.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from duckanon._core.common.arguments import checked
+from duckanon._core.common.arguments import check_arguments
 from duckanon._core.common.arrays import Ints, Matrix
-from duckanon._core.common.progress import Tell, silent
+from duckanon._core.common.progress import Tell, tell_nobody
 from duckanon._core.common.rules import Whole
-from duckanon._core.privacy.neighbours import nearest
+from duckanon._core.privacy.neighbours import find_nearest
 
 _CELLS = 1 << 20  # numbers of neighbours held at once: eight megabytes
 
 
 @dataclass(frozen=True)
-class Measures:
+class PredictionMeasures:
     """The measures of every query.
 
     Attributes:
@@ -33,25 +38,27 @@ class Measures:
     column_uncertainty: Matrix
 
 
-@checked(k=Whole(2))
-def measures(
+@check_arguments(k=Whole(2))
+def measure_queries(
     queries: npt.ArrayLike,
     points: npt.ArrayLike,
     k: int = 5,
     skip_self: bool | npt.ArrayLike = False,
-    tell: Tell = silent,
+    tell: Tell = tell_nobody,
     variances: Matrix | None = None,
-) -> Measures:
+) -> PredictionMeasures:
     """Measure what points, the means of cells where ``variances`` of these are given, tell about each query."""
     rows, centres = np.asarray(queries, np.float64), np.asarray(points, np.float64)
     if variances is None:
-        distances, indices = nearest(rows, centres, k, skip_self=skip_self, tell=tell)
+        distances, indices = find_nearest(rows, centres, k, skip_self=skip_self, tell=tell)
     else:
-        distances, indices = nearest(widened(rows), widened(centres, variances), k, skip_self=skip_self, tell=tell)
-    return measures_of(distances, indices, centres, variances)
+        distances, indices = find_nearest(
+            widen_rows(rows), widen_rows(centres, variances), k, skip_self=skip_self, tell=tell
+        )
+    return measure_neighbours(distances, indices, centres, variances)
 
 
-def widened(rows: Matrix, variances: Matrix | None = None) -> Matrix:
+def widen_rows(rows: Matrix, variances: Matrix | None = None) -> Matrix:
     """Give rows one more column, so that distances to cells, of given variances, are those to points.
 
     The mean squared distance of a record to what a cell holds is that to the cell's mean, plus the cell's variance: the
@@ -62,8 +69,10 @@ def widened(rows: Matrix, variances: Matrix | None = None) -> Matrix:
     return np.asarray(np.column_stack([rows, spread]) * np.sqrt(1 + 1 / rows.shape[1]))
 
 
-def measures_of(distances: Matrix, indices: Ints, points: Matrix, variances: Matrix | None = None) -> Measures:
-    """Measure what the nearest points, as `neighbours.nearest` finds them, tell about each query.
+def measure_neighbours(
+    distances: Matrix, indices: Ints, points: Matrix, variances: Matrix | None = None
+) -> PredictionMeasures:
+    """Measure what the nearest points, as `neighbours.find_nearest` finds them, tell about each query.
 
     Thesis, Section 3.1. Variances are those of a sample (divided by k - 1). An ambiguity of 0/0 is 1: k equal copies
     are a tie among k, which the thesis calls an ambiguity of one. Where points are cells, the variance among k values
@@ -79,4 +88,4 @@ def measures_of(distances: Matrix, indices: Ints, points: Matrix, variances: Mat
         spread[start : start + step] = (neighbours - neighbours[:, :1]).var(axis=1, ddof=1)
         if variances is not None:
             spread[start : start + step] += variances[indices[start : start + step]].mean(axis=1)
-    return Measures(first, ambiguity, spread.mean(axis=1), spread)
+    return PredictionMeasures(first, ambiguity, spread.mean(axis=1), spread)

@@ -1,4 +1,10 @@
-"""Rarity of the values of a record together: the number of others who have the same, or nearly."""
+"""Rarity of records: the number of other people who have the same values, or nearly; and rare values of columns.
+
+That a record has no equal in its table says little; how many differ from it in one column or two says more. Hashes of
+columns are summed, so that leaving columns out is a subtraction, and equal sums are counted: a sort for each column and
+each pair of columns. Values of single people that a release shows are counted column by column: a column may be
+released whole, in any order.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +18,8 @@ import numpy.typing as npt
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Floats, Ints, Matrix
-from duckanon._core.privacy.equal_rows import row_hashes
+from duckanon._core.common.row_keys import hash_rows
+from duckanon._core.privacy.copy_rates import Rate, compare_members, compare_shares, count_codes, draw_parts
 
 _PAIRS_OF_COLUMNS = 30_000_000  # rows times pairs of columns up to which those that differ in two columns are counted
 _STEEPER = 1.1
@@ -52,7 +59,7 @@ class Rarity:
     twin_pairs: float = 0.0
 
 
-def rarity_of(rows: Matrix, groups: Sequence[slice] | None = None, others: Matrix | None = None) -> Rarity:
+def measure_rarity(rows: Matrix, groups: Sequence[slice] | None = None, outsiders: Matrix | None = None) -> Rarity:
     """Count who is nearly equal to each record.
 
     That a record has no equal in its table says little: of a thousand people of the Adult table (seven columns), one in
@@ -68,21 +75,23 @@ def rarity_of(rows: Matrix, groups: Sequence[slice] | None = None, others: Matri
     the same population, who tell how rare the records are, and not those of a release: what it has near a record may be
     due to the record.
     """
-    parts = [slice(place, place + 1) for place in range(rows.shape[1])] if groups is None else groups
-    hashes = [row_hashes(rows[:, group]) * _odd(place) for place, group in enumerate(parts)]
-    counts = _counts(hashes)
+    parts = [slice(index, index + 1) for index in range(rows.shape[1])] if groups is None else groups
+    hashes = [hash_rows(rows[:, group]) * _make_odd_factor(index) for index, group in enumerate(parts)]
+    counts = _count_near(hashes)
     pairs = len(rows) * max(len(rows) - 1, 1) / 2
-    agreeing = np.array([max(_others(column).sum() / 2, 0.5) / pairs for column in hashes])
+    agreeing = np.array([max(_count_equal(column).sum() / 2, 0.5) / pairs for column in hashes])
     odds = (1 - agreeing) / agreeing
     per_equal, near_pairs = 1.0, counts.one_off.sum() / 2
     if sum(len(np.unique(column[:_LOOKED_AT])) > 2 for column in hashes) >= _COLUMNS:
-        per_equal = _near_per_equal(odds, near_pairs, None if counts.two_off is None else counts.two_off.sum() / 2)
-    twins, twin_pairs = _twins(counts.equal), pairs
-    if others is not None:
-        more = [row_hashes(others[:, group]) * _odd(place) for place, group in enumerate(parts)]
-        counts = _counts([np.concatenate(both) for both in zip(hashes, more, strict=True)])
-        twins += _twins(_others(np.asarray(np.sum(more, axis=0, dtype=np.uint64))))
-        twin_pairs += len(others) * (len(others) - 1) / 2
+        per_equal = _estimate_near_per_equal(
+            odds, near_pairs, None if counts.two_off is None else counts.two_off.sum() / 2
+        )
+    twins, twin_pairs = _count_twins(counts.equal), pairs
+    if outsiders is not None:
+        more = [hash_rows(outsiders[:, group]) * _make_odd_factor(index) for index, group in enumerate(parts)]
+        counts = _count_near([np.concatenate(both) for both in zip(hashes, more, strict=True)])
+        twins += _count_twins(_count_equal(np.asarray(np.sum(more, axis=0, dtype=np.uint64))))
+        twin_pairs += len(outsiders) * (len(outsiders) - 1) / 2
     return Rarity(counts.scores(len(rows)) ** _STEEPER, near_pairs, per_equal, twins, twin_pairs)
 
 
@@ -98,30 +107,30 @@ class _Counts(NamedTuple):
         equal, one_off = self.equal[:rows], self.one_off[:rows]
         is_equal = _EQUAL * equal / max(equal.sum(), 1)
         if self.two_off is None:
-            return np.asarray(is_equal + _shares(one_off))
-        return np.asarray(is_equal + one_off / max(one_off.sum(), 1) + _shares(self.two_off[:rows]))
+            return np.asarray(is_equal + _smooth_shares(one_off))
+        return np.asarray(is_equal + one_off / max(one_off.sum(), 1) + _smooth_shares(self.two_off[:rows]))
 
 
-def _counts(hashes: Sequence[Hashes]) -> _Counts:
+def _count_near(hashes: Sequence[Hashes]) -> _Counts:
     """Count for each record those whose columns have the same hashes, but for one column or two."""
     rows, columns = len(hashes[0]), len(hashes)
     total = np.asarray(np.sum(hashes, axis=0, dtype=np.uint64))
-    equal = _others(total)
+    equal = _count_equal(total)
     one_off = []
     for column in hashes:
         progress.check()
-        one_off.append(_others(total - column) - equal)
+        one_off.append(_count_equal(total - column) - equal)
     two_off = None
     if rows * columns * (columns - 1) / 2 <= _PAIRS_OF_COLUMNS:
         two_off = np.zeros(rows, np.int64)
         for first, second in combinations(range(columns), 2):
             progress.check()
-            left = _others(total - hashes[first] - hashes[second])
+            left = _count_equal(total - hashes[first] - hashes[second])
             two_off += left - equal - one_off[first] - one_off[second]
     return _Counts(equal, np.sum(one_off, axis=0), two_off)
 
 
-def _near_per_equal(odds: Floats, one_off: float, two_off: float | None) -> float:
+def _estimate_near_per_equal(odds: Floats, one_off: float, two_off: float | None) -> float:
     """Estimate how many pairs differ in one column for each that is equal, given those that differ in one, and in two.
 
     The odds are, for each column, how many pairs differ for each that agrees.
@@ -134,29 +143,77 @@ def _near_per_equal(odds: Floats, one_off: float, two_off: float | None) -> floa
     return max(1.0, independent * dependence / _MARGIN)
 
 
-def _odd(place: int) -> np.uint64:
+def _make_odd_factor(index: int) -> np.uint64:
     """Return a factor of the hashes of a column, so that equal values of two columns do not look alike.
 
     Factors have no pattern (they are splitmix64's numbers): where each was the one before and something, a change of
     one category looked like that of another.
     """
-    mixed = (place + 1) * 0x9E3779B97F4A7C15 % 2**64
+    mixed = (index + 1) * 0x9E3779B97F4A7C15 % 2**64
     mixed = (mixed ^ mixed >> 30) * 0xBF58476D1CE4E5B9 % 2**64
     mixed = (mixed ^ mixed >> 27) * 0x94D049BB133111EB % 2**64
     return np.uint64((mixed ^ mixed >> 31) | 1)
 
 
-def _others(hashes: Hashes) -> Ints:
+def _count_equal(hashes: Hashes) -> Ints:
     """Count the others of the same hash for each row."""
     _, inverse, counts = np.unique(hashes, return_inverse=True, return_counts=True)
     return np.asarray(counts[inverse.reshape(-1)] - 1, np.int64)
 
 
-def _twins(equal: Ints) -> float:
+def _count_twins(equal: Ints) -> float:
     """Count the pairs of records that have each other as their only equal."""
     return float((equal == 1).sum() / 2)
 
 
-def _shares(counts: Ints) -> Floats:
+def _smooth_shares(counts: Ints) -> Floats:
     """Return counts as shares of their total; half a one more for everybody, since none so far is not never."""
     return np.asarray((counts + 0.5) / (counts.sum() + 0.5 * len(counts)), np.float64)
+
+
+class ColumnCodes(NamedTuple):
+    """The values of a column as numbers, equal ones as the same; None where there are no other people."""
+
+    original: Ints
+    released: Ints
+    outsiders: Ints | None
+
+
+def count_rare_values(columns: Sequence[ColumnCodes], random: np.random.Generator, confidence: float) -> Rate:
+    """Count the values that only one person has and the release shows, in the column where this tells most.
+
+    With other people: of the values that one of all these people has, chance shows as many of members as of others, so
+    that the members among those whose value is shown are a draw without replacement. Without them: of the values that
+    one person of a random half of the table has, as many are shown by half of the release as by the other half of the
+    table. Each column has its share of the false alarms.
+    """
+    alone = 1 - (1 - confidence) / max(len(columns), 1)
+    rates = [
+        _compare_halves(column, random, alone) if column.outsiders is None else _compare_with_others(column, alone)
+        for column in columns
+    ]
+    return max(rates, key=lambda rate: rate.value - rate.limit, default=Rate(0.0, 0.0, 0.0, 0))
+
+
+def _compare_with_others(column: ColumnCodes, confidence: float) -> Rate:
+    assert column.outsiders is not None
+    people = np.concatenate([column.original, column.outsiders])
+    codes = count_codes(people, column.released)
+    is_single = np.bincount(people, minlength=codes)[people] == 1
+    is_shown = np.bincount(column.released, minlength=codes)[people] > 0
+    members = int(is_single[: len(column.original)].sum())
+    return compare_members(is_shown[is_single], members, confidence)
+
+
+def _compare_halves(column: ColumnCodes, random: np.random.Generator, confidence: float) -> Rate:
+    codes = count_codes(column.original, column.released)
+    order = random.permutation(len(column.original))
+    half, rest = order[: len(order) // 2], order[len(order) // 2 :]
+    counts = np.bincount(column.original[half], minlength=codes)
+    single = np.flatnonzero(counts == 1)
+    usual = np.bincount(column.original[rest], minlength=codes)[single] > 0
+    drawn = draw_parts(len(column.released), len(rest), random)
+    hits = np.zeros(len(single))
+    for part in drawn:
+        hits += np.bincount(column.released[part], minlength=codes)[single] > 0
+    return compare_shares(float(hits.sum()) / len(drawn), len(single), float(usual.sum()), len(single), confidence)

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from duckanon._core.common import codes
 from duckanon._core.common.arrays import Array
-from duckanon._measure.assess import lattice, people, sampling
-from duckanon._measure.assess.class_keys import count_sets
+from duckanon._measure.assess import lattice, sampling
 from duckanon._measure.assess.declared import QUASI_IDENTIFIERS_ROWS
+from duckanon._measure.assess.lattice import count_sets
 
 MOST_SETS = 1_000_000
 """More sets are refused: at the pace of the Adult table (1,940 sets of up to 4 of its 15 columns in 0.46 s) so many
@@ -104,12 +104,12 @@ def exact(table: pa.Table | None, **options: Any) -> pa.Table:
     search = Search(**options)
     whose = None
     if table is not None and search.person is not None:
-        [(person_codes, _)] = codes.encode(table.select([PERSON]))
-        whose = people.coded(person_codes, table[PERSON].is_valid().to_numpy())
+        [(person_codes, _)] = codes.encode_columns(table.select([PERSON]))
+        whose = lattice.number_people(person_codes, table[PERSON].is_valid().to_numpy())
     table = pa.table({}) if table is None else table.drop_columns([PERSON])
     people_count = table.num_rows if whose is None else whose.people_count
     search.check(table.column_names, table.num_rows, people_count)
-    columns = codes.encode(table)
+    columns = codes.encode_columns(table)
 
     def product(members: Iterable[int]) -> float:
         return math.prod(float(columns[member][1]) for member in members)
@@ -170,7 +170,7 @@ class SetSampler:
         """Tell whether all rows so far are held, and are few enough for the exact search."""
         return not self.sampler.rows and self._held * len(self._waiting[0]) <= MOST_CELLS
 
-    def held_table(self) -> pa.Table:
+    def rows_to_search(self) -> pa.Table:
         """Return the rows that are held, as the exact search takes them."""
         columns = [np.concatenate(parts) for parts in zip(*self._waiting, strict=True)]
         persons = pa.array(columns[-2], mask=~columns[-1]) if self.has_people else pa.nulls(self._held, pa.uint64())
@@ -194,7 +194,7 @@ def approximate(sampler: SetSampler | None, **options: Any) -> pa.Table:
     if sampler is None:
         raise ValueError("the table has no rows to look at.")
     if sampler.is_small():
-        return exact(sampler.held_table(), **options)
+        return exact(sampler.rows_to_search(), **options)
     sampler.flush()
     row_count = sampler.sampler.rows
     counted = sampler.sampler.people()

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from duckanon._core.common.contracts import TABLE, Between, InvariantUnder, RowPer
 from duckanon._core.common.declare import Parameter, Report
-from duckanon._core.common.parameters import COLS, PERSON, TBL, names_are_not_ours, person_is_no_col
+from duckanon._core.common.parameters import COLS, PERSON, TBL, refuse_own_names, refuse_person_in_cols
 from duckanon._core.common.rules import ColumnNames, Flag, Number, OneOf, Whole
 from duckanon._measure.comparison import columns
 
@@ -90,7 +90,7 @@ QUASI_IDENTIFIERS = Report(
             "as nobody. NULL: every row is another person"
         ),
     ),
-    checks=(names_are_not_ours, person_is_no_col),
+    checks=(refuse_own_names, refuse_person_in_cols),
     body="anon._identifying_sets",
     schema=QUASI_IDENTIFIERS_ROWS,
 )
@@ -139,7 +139,7 @@ SPECIAL_UNIQUES = Report(
         ),
         *_WHOSE,
     ),
-    checks=(names_are_not_ours, person_is_no_col),
+    checks=(refuse_own_names, refuse_person_in_cols),
     body="anon._special_rows",
     hands_over=True,
     schema=SPECIAL_UNIQUES_ROWS,
@@ -155,7 +155,7 @@ SPECIAL_UNIQUE_COLUMNS = Report(
         InvariantUnder(*TABLE, "types"),
     ),
     parameters=(*_SEARCH, *_WHOSE),
-    checks=(names_are_not_ours, person_is_no_col),
+    checks=(refuse_own_names, refuse_person_in_cols),
     body="anon._special_columns",
     hands_over=True,
     schema=SPECIAL_UNIQUE_COLUMNS_ROWS,

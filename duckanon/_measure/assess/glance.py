@@ -10,7 +10,7 @@ import pyarrow as pa
 from duckanon._core.common import codes
 from duckanon._measure.assess import profiles, relations, roles
 from duckanon._measure.assess.declared import ASSESS_ROWS
-from duckanon._measure.assess.findings import Role
+from duckanon._measure.assess.keys import Role
 
 _MOST_UNIQUE = 0.5
 """A column in which more of the people are unique determines nearly everything, and is not asked for it."""
@@ -58,8 +58,11 @@ def assess(
         for place, name in enumerate(names)
     ]
     found = roles.find(columns, row_count, person)
-    follow = relations.determined(
-        [own.astype(np.int64) for own, _ in codes.encode(pa.table(texts, names=list(map(str, range(len(names))))))],
+    follow = relations.find_determined(
+        [
+            own.astype(np.int64)
+            for own, _ in codes.encode_columns(pa.table(texts, names=list(map(str, range(len(names))))))
+        ],
         [
             share <= _MOST_UNIQUE and count + (rows < row_count) > 1  # NULL is a value
             for share, count, rows in zip(unique_fractions, distinct, known_rows, strict=True)

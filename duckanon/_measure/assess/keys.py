@@ -1,16 +1,19 @@
-"""Keys of people and households, found by what is constant within them, whatever they are called."""
+"""Keys of people and households, found by what is constant within them, whatever they are called.
+
+Roles of columns found so far, with their reasons.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from enum import StrEnum
 from functools import cached_property
 
 import numpy as np
 
 from duckanon._core.common.arrays import Array
-from duckanon._measure.assess import shapes
-from duckanon._measure.assess.profiles import Profile
+from duckanon._measure.assess.profiles import LIFETIME, Profile, is_age, is_sex, is_time
 from duckanon._measure.assess.vocabulary import CONFIDENTIAL, KNOWN_BY_OTHERS
 
 CONSTANT = 0.98
@@ -87,7 +90,7 @@ def find(profiles: list[Profile], groups: dict[str, Groups]) -> list[Key]:
         if not _may_be_key(profile):
             continue
         own = groups[profile.name] if profile.name in groups else Groups(profile)
-        if shapes.is_age(profile) and "person key" not in profile.topics and not own.is_in_blocks:
+        if is_age(profile) and "person key" not in profile.topics and not own.is_in_blocks:
             continue
         groups[profile.name] = own
         others = [other for other in profiles if other is not profile and other.distinct > 1]
@@ -144,18 +147,18 @@ def _is_key(profile: Profile, own: Groups, constant: list[Profile]) -> bool:
         return bool(twins) or len(constant) > 3
     if "person key" in profile.topics and len(constant) + own.is_in_blocks:
         return True
-    tells_person = any(shapes.is_sex(one) or _is_birth(one) for one in constant)
+    tells_person = any(is_sex(one) or _is_birth(one) for one in constant)
     return len(constant) > 1 or (len(constant) == 1 and (own.is_in_blocks or tells_person))
 
 
 def _is_birth(profile: Profile) -> bool:
-    return profile.kind == "date" and profile.span > shapes.LIFETIME
+    return profile.kind == "date" and profile.span > LIFETIME
 
 
 def _whose(own: Groups, others: list[Profile]) -> tuple[bool | None, str]:
     """Tell whether groups are people, by what people do not change: birth, sex, age but for a few years."""
     births = [own.lift(one) for one in others if _is_birth(one)]
-    ages = [own.differences(one) for one in others if shapes.is_age(one)]
+    ages = [own.differences(one) for one in others if is_age(one)]
     # a column that never repeats within a group counts its rows: the term of a panel is no sex
     sexes = [own.lift(one) for one in _sexes(others) if own.agreement(one) > 0.02]
     if births and max(births) >= CONSTANT:
@@ -170,16 +173,16 @@ def _whose(own: Groups, others: list[Profile]) -> tuple[bool | None, str]:
         return True, "ages stay close within it"
     if sexes and min(sexes) >= CONSTANT:
         return True, "sex is constant within it"
-    if any(own.lift(one) < 0.7 for one in others if shapes.is_age(one)):
+    if any(own.lift(one) < 0.7 for one in others if is_age(one)):
         return False, "ages differ within it"
-    if any(shapes.is_time(one) for one in others if own.lift(one) < 0.9):
+    if any(is_time(one) for one in others if own.lift(one) < 0.9):
         return True, "its rows differ by time"
     return None, "the values do not show whether it is a person or a group"
 
 
 def _sexes(profiles: Iterable[Profile]) -> list[Profile]:
     """Return the columns of sex: told by words, else by name, else by two codes."""
-    found = [one for one in profiles if shapes.is_sex(one) or ("sex" in one.topics and one.distinct == 2)]
+    found = [one for one in profiles if is_sex(one) or ("sex" in one.topics and one.distinct == 2)]
     return [one for one in found if one.kind == "text"] or [one for one in found if "sex" in one.topics] or found
 
 
@@ -212,3 +215,75 @@ def _is_monotone(one: Array | None, other: Array | None) -> bool:
     order = np.argsort(other, kind="stable")
     steps, own = np.diff(one[order]), np.diff(other[order]) > 0
     return bool(((steps > 0) == own).all() or ((steps < 0) == own).all())
+
+
+PICKS_OUT = 0.2  # share of unique people from which on columns pick people out, as alpha of anon.quasi_identifiers
+
+
+class Role(StrEnum):
+    """Roles, as anon.assess writes them."""
+
+    PERSON = "person key"
+    HOUSEHOLD = "household key"
+    IDENTIFIER = "identifier"
+    QUASI = "quasi-identifier"
+    POSSIBLE = "possible quasi-identifier"
+    SENSITIVE = "sensitive"
+    WEIGHT = "weight"
+    CONSTANT = "constant"
+    UNDECIDED = "undecided"
+
+
+Said = tuple[Role, str] | None  # a role and its reason
+
+
+@dataclass
+class Columns:
+    """The columns of a table, with roles and reasons found so far."""
+
+    profiles: list[Profile]
+    row_count: int  # of the whole table
+    roles: dict[str, Role] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    groups: dict[str, Groups] = field(default_factory=dict)  # rows by the values of a column that may be a key
+    person: Profile | None = None  # the column that identifies people
+    sources: dict[str, list[str]] = field(default_factory=dict)  # the columns that a column follows from
+    growth: dict[str, float] = field(default_factory=dict)  # of the share of unique people with a column
+
+    def say(self, profile: Profile, said: Said) -> None:
+        """Note a role and its reason; what was said before is replaced."""
+        if said is not None:
+            self.roles[profile.name], self.reasons[profile.name] = said
+
+    def ask(self, *rules: Callable[[Profile, Columns], Said]) -> None:
+        """Ask rules of every column without a role, one rule after the other."""
+        for rule in rules:
+            for profile in self.open:
+                self.say(profile, rule(profile, self))
+
+    @property
+    def open(self) -> list[Profile]:
+        """Columns without a role."""
+        return [profile for profile in self.profiles if profile.name not in self.roles]
+
+    def having(self, *roles: Role) -> list[Profile]:
+        """Return the columns of these roles."""
+        return [profile for profile in self.profiles if self.roles.get(profile.name) in roles]
+
+    def is_constant_for_person(self, profile: Profile) -> bool:
+        """Tell whether a column is the same in all rows of a person."""
+        return self.person is not None and self.groups[self.person.name].fixes(profile)
+
+
+def constant_columns(key: Key) -> str:
+    """Say how many columns are constant within a key."""
+    count = len(key.constant)
+    return "1 column is constant within it" if count == 1 else f"{count} columns are constant within it"
+
+
+def person_reason(profile: Profile, key: Key | None = None) -> str:
+    """Say why a column is the key of people whose rows are several."""
+    rows = 1 / max(profile.distinct_share, 1e-12)
+    structure = f"; {constant_columns(key)}, {key.reason}" if key else ""
+    quoted = profile.name.replace("'", "''")
+    return f"{rows:.1f} rows per value{structure}: rows are not people; pass person := '{quoted}' in every call"

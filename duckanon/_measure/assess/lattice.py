@@ -1,8 +1,12 @@
 """Class statistics of every set of columns of a table, by one walk over the lattice of sets.
 
-The columns come as dense integer codes, as from `common.codes.encode`. `walk` visits the sets depth first: the
+The columns come as dense integer codes, as from `common.codes.encode_columns`. `walk` visits the sets depth first: the
 codes of a set are refined to those of its children, a row that is unique in a set is left out of all the work below it,
 and rows that agree on every column still in play are collapsed into one row with a weight.
+
+Classes of rows by integer keys, counted or sorted: how many there are, how large, and which row is in which.
+
+Numbers of different people in each class, where a person has several rows.
 """
 
 from __future__ import annotations
@@ -14,11 +18,142 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Array, Bools, Ints, Ints32
-from duckanon._core.common.codes import Codes, Column
-from duckanon._measure.assess import class_keys
-from duckanon._measure.assess.class_keys import ClassCounts
-from duckanon._measure.assess.people import People, class_people
+from duckanon._core.common.arrays import Array, Bools, Floats, Ints, Ints32, find_run_starts
+from duckanon._core.common.codes import CodedColumn, Codes
+
+Weights: TypeAlias = Floats
+ClassCounts: TypeAlias = tuple[int, int, int]
+"""Distinct combinations of a set, rows whose combination occurs once, size of the smallest class."""
+
+MAX_KEY = 2**62  # mixed-radix keys stay below this bound, so that int64 never overflows
+DENSE = 2.0  # cells per row up to which classes are counted by bincount, which writes each cell, and not by sorting
+_SAMPLED_ROWS = 2**15  # tables with more rows have their share of distinct rows estimated, from a part ...
+_SAMPLE_BELOW = np.uint64(2**59)  # ... with hashes below this: one in 32, so that the estimate costs next to nothing
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: a product with it spreads nearby keys
+
+
+def count_sets(columns: int, max_size: int) -> int:
+    """Return how many sets of 1 .. `max_size` of so many columns there are."""
+    return sum(math.comb(columns, size) for size in range(1, min(max_size, columns) + 1))
+
+
+def class_counts(key: Codes, cells: int, weights: Weights | None) -> ClassCounts:
+    """Count the classes of keys that are not needed any more: they are sorted in place."""
+    flagged = key
+    if weights is not None:  # one bit tells a row of more weight than 1, so the sort need not carry the weights
+        flagged = key.astype(np.int32 if cells < 2**30 else np.int64)
+        flagged *= 2
+        flagged += weights > 1
+    flagged.sort()
+    first = np.ones(len(key) + 1, np.bool_)
+    first[1:-1] = (flagged[1:] ^ flagged[:-1]) > (weights is not None)
+    single = first[1:] & first[:-1]
+    if weights is not None:
+        single &= (flagged & 1) == 0
+    distinct, singletons = int(np.count_nonzero(first)) - 1, int(np.count_nonzero(single))
+    if singletons:
+        return distinct, singletons, 1
+    if weights is None:
+        return distinct, 0, int(np.diff(np.flatnonzero(first)).min())
+    return distinct, 0, int(rank_keys(key, cells, weights)[1].min())
+
+
+def distinct_share(key: Ints) -> float:
+    """Estimate distinct keys over rows from the rows whose key has a hash in a small range: all copies or none."""
+    if len(key) > _SAMPLED_ROWS:
+        key = key.take(np.flatnonzero(key.view(np.uint64) * _GOLDEN < _SAMPLE_BELOW))
+    return len(find_run_starts(np.sort(key))) / len(key) if len(key) else 1.0
+
+
+def collapse_keys(key: Ints, cells: int, weights: Weights | None) -> tuple[Ints, Weights]:
+    """Return the distinct keys and the weight of each."""
+    if cells <= DENSE * len(key):
+        sizes = np.bincount(key, weights)
+        distinct = np.flatnonzero(sizes)
+        return distinct, sizes.take(distinct).astype(np.float64)
+    if weights is None:
+        key = np.sort(key)
+        starts = find_run_starts(key)
+        return key.take(starts), np.diff(starts, append=len(key)).astype(np.float64)
+    order = order_of_keys(key, cells)
+    key = key.take(order)
+    starts = find_run_starts(key)
+    return key.take(starts), np.add.reduceat(weights.take(order), starts)
+
+
+def rank_keys(key: Codes, cells: int, weights: Weights | None) -> tuple[Codes, Array]:
+    """Return the dense code of every row by its key, and the size of each class."""
+    order = order_of_keys(key, cells)
+    starts = find_run_starts(key.take(order))
+    runs = np.diff(starts, append=len(key))
+    ranks = np.empty(len(key), np.int32)
+    ranks[order] = np.repeat(np.arange(len(starts), dtype=np.int32), runs)
+    return ranks, runs if weights is None else np.add.reduceat(weights.take(order), starts)
+
+
+def order_of_keys(key: Codes, cells: int) -> Ints:
+    """Return the order of the rows by key, from one sort of key and row number packed into 64 bits, if they fit."""
+    bits = len(key).bit_length()
+    if cells << bits > MAX_KEY:
+        return np.argsort(key)
+    packed = key.astype(np.int64)
+    packed <<= bits
+    packed |= np.arange(len(key))
+    packed.sort()
+    return packed & ((1 << bits) - 1)
+
+
+class People(NamedTuple):
+    """The people of a table's rows, and counts of rows that were left out because each is a class of its own."""
+
+    codes: Ints  # the person of each row, 0 to people_count - 1; people_count for a row that does not say whose it is
+    people_count: int
+    alone: Bools  # for each person whether a row of theirs was left out
+    members: int = 0  # rows left out that say whose they are: classes of one person
+    has_nobody: bool = False  # whether a row was left out that does not: a class of nobody
+
+    def without(self, kept: Ints, left_out: Array) -> People:
+        """Return the people of the rows that are kept; the others are classes of their own in every larger set."""
+        loners = self.codes.take(np.flatnonzero(left_out))
+        named = loners.compress(loners < self.people_count)
+        alone = self.alone.copy()
+        alone[named] = True
+        has_nobody = self.has_nobody or len(named) < len(loners)
+        return People(self.codes.take(kept), self.people_count, alone, self.members + len(named), has_nobody)
+
+
+def number_people(people: Codes, is_named: Bools) -> People:
+    """Number the people of a table from a code for each row; `is_named` tells the rows that say whose they are."""
+    named, numbers = np.unique(people.compress(is_named), return_inverse=True)
+    coded_people = np.full(len(people), len(named), np.int64)
+    coded_people[is_named] = numbers
+    return People(coded_people, len(named), np.zeros(len(named), np.bool_))
+
+
+def class_people(key: Codes, cells: int, people: People) -> tuple[ClassCounts, int]:
+    """Count the classes of rows by key, the rows left out included, and the sum of the classes' numbers of people.
+
+    The counts are distinct combinations, people who are unique in one at least once, people in the smallest class.
+    """
+    base = people.people_count + 1
+    if cells * base > MAX_KEY:
+        key, _ = rank_keys(key, cells, None)
+    packed = key.astype(np.int64)
+    packed *= base
+    packed += people.codes
+    packed.sort()
+    pairs = packed.take(find_run_starts(packed))
+    classes = pairs // base
+    members = pairs - classes * base
+    starts = find_run_starts(classes)
+    ends = np.append(starts, len(pairs))[1:].astype(np.int64)
+    sizes = ends - starts - (members.take(ends - 1) == people.people_count)  # nobody, the largest code, comes last
+    alone = people.alone.copy()
+    alone[members.take(starts.compress(sizes == 1))] = True
+    left_out = [0] * people.has_nobody + [1] * (people.members > 0)
+    smallest = min([*left_out, *([int(sizes.min())] if len(sizes) else [])], default=0)
+    return (len(starts), int(np.count_nonzero(alone)), smallest), int(sizes.sum()) + people.members
+
 
 Stop: TypeAlias = Callable[[tuple[int, ...], int], bool]
 
@@ -48,15 +183,15 @@ class _Table(NamedTuple):
 
     prefix: Codes  # the code of each row in the node's columns
     cells: int  # codes are below this
-    tail: list[Column]  # columns that may still join the set
-    weights: class_keys.Weights | None  # how many rows were collapsed into each; None: one each
+    tail: list[CodedColumn]  # columns that may still join the set
+    weights: Weights | None  # how many rows were collapsed into each; None: one each
     unique: int  # rows left out because no other row has their combination of the node's columns
     least: float  # about the least number of distinct rows that there can be
     people: People | None = None  # whose the rows are; None: every row is a person
 
 
 def walk(
-    columns: Sequence[Column], max_size: int | None = None, stop: Stop | None = None, people: People | None = None
+    columns: Sequence[CodedColumn], max_size: int | None = None, stop: Stop | None = None, people: People | None = None
 ) -> Iterator[SetStats]:
     """Compute the class statistics of every set of 1 .. `max_size` columns (None: of all), each after its subsets.
 
@@ -108,21 +243,21 @@ def _refine(table: _Table, depth: int) -> tuple[ClassCounts, int, _Table | None]
     """Add the first tail column to the set of a node: class counts, members, and the set's table if it has children."""
     (codes, count), *tail = table.tail
     rows, cells = len(codes), table.cells * count
-    sets_below = class_keys.count_sets(len(tail), depth - 1)
+    sets_below = count_sets(len(tail), depth - 1)
     if table.people is not None:
         return _refine_people(table._replace(tail=tail), codes, count, sets_below, table.people)
     members = table.unique + (rows if table.weights is None else int(table.weights.sum()))
     if rows == 0:
         return _with_unique((0, 0, 0), table.unique), members, table._replace(tail=tail) if sets_below else None
-    is_dense = cells <= max(_FEW_CELLS, rows * (_DENSE_DEEPER if sets_below else class_keys.DENSE))
+    is_dense = cells <= max(_FEW_CELLS, rows * (_DENSE_DEEPER if sets_below else DENSE))
     key: Codes = np.multiply(table.prefix, count, dtype=np.intp if is_dense or cells >= 2**31 else np.int32)
     key += codes
     if is_dense:
         sizes: Array = np.bincount(key, table.weights, minlength=cells)
     elif sets_below:
-        key, sizes = class_keys.ranked(key, cells, table.weights)
+        key, sizes = rank_keys(key, cells, table.weights)
     else:
-        return _with_unique(class_keys.class_counts(key, cells, table.weights), table.unique), members, None
+        return _with_unique(class_counts(key, cells, table.weights), table.unique), members, None
     distinct, singletons = int(np.count_nonzero(sizes)), int(np.count_nonzero(sizes == 1))
     smallest = 1 if singletons or table.unique else int(sizes[sizes > 0].min())
     child = None
@@ -145,7 +280,7 @@ def _refine_people(
     if cells <= max(_FEW_CELLS, len(codes) * _DENSE_DEEPER):
         sizes: Array = np.bincount(key, minlength=cells)
     else:
-        key, sizes = class_keys.ranked(key, cells, None)
+        key, sizes = rank_keys(key, cells, None)
     singletons = int(np.count_nonzero(sizes == 1))
     return counts, members, _child(table, key, sizes, distinct, singletons, sets_below)
 
@@ -188,14 +323,14 @@ def _views(table: _Table, depth: int) -> list[_Table]:
     views: list[_Table] = []
     key: Ints | None = None
     for _, count in table.tail:
-        rows, left = len(table.prefix), class_keys.count_sets(len(table.tail), depth)
+        rows, left = len(table.prefix), count_sets(len(table.tail), depth)
         cells = table.cells * math.prod(count for _, count in table.tail)
-        may_collapse = table.people is None and rows >= _FEW_ROWS and cells < class_keys.MAX_KEY
+        may_collapse = table.people is None and rows >= _FEW_ROWS and cells < MAX_KEY
         if may_collapse and _pays(table.least / rows, left, len(table.tail)):
             key = _row_key(table) if key is None else key
-            share = class_keys.distinct_share(key)
+            share = distinct_share(key)
             if _pays(share, left, len(table.tail)):
-                key, weights = class_keys.collapsed(key, cells, table.weights)
+                key, weights = collapse_keys(key, cells, table.weights)
                 table = _Table(*_split(key.copy(), table), weights, table.unique, len(key))
             else:
                 table = table._replace(least=0.9 * share * rows)  # less than the share, which is an estimate
@@ -220,9 +355,9 @@ def _row_key(table: _Table) -> Ints:
     return key
 
 
-def _split(key: Ints, table: _Table) -> tuple[Codes, int, list[Column]]:
+def _split(key: Ints, table: _Table) -> tuple[Codes, int, list[CodedColumn]]:
     """Return the codes of the prefix and of the tail columns from the key: the inverse of `_row_key`."""
-    digits: list[Column] = []
+    digits: list[CodedColumn] = []
     for like, count in [(table.prefix, table.cells), *reversed(table.tail)]:
         rest = key // count  # unlike divmod this is vectorised for a scalar divisor
         key -= rest * count

@@ -16,7 +16,7 @@ _MOST_NUMBERS = 60  # numeric columns whose pairs are tried
 _NEARLY = 0.8
 
 
-def determined(codes: list[Array], may_determine: list[bool]) -> list[list[int]]:
+def find_determined(codes: list[Array], may_determine: list[bool]) -> list[list[int]]:
     """Return which columns follow from each: those that are constant wherever it is.
 
     NULL is a value. Columns in which most people are unique determine nearly everything: `may_determine` leaves them
@@ -46,7 +46,7 @@ def determined(codes: list[Array], may_determine: list[bool]) -> list[list[int]]
     return found
 
 
-def derived(
+def find_derived(
     profiles: list[Profile], asked: list[Profile], person: Profile | None, apart: list[Profile]
 ) -> Iterator[tuple[Profile, list[Profile]]]:
     """Yield those of the columns `asked` that follow from others, with these.

@@ -21,8 +21,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from duckanon._core.common.arguments import checked
-from duckanon._core.common.arrays import Bools, run_starts
+from duckanon._core.common.arguments import check_arguments
+from duckanon._core.common.arrays import Bools, find_run_starts
 from duckanon._core.common.rules import Whole
 
 Hashes: TypeAlias = "NDArray[np.uint64]"
@@ -73,7 +73,7 @@ class DistinctSampler:
         [((0,), 2.0, 1.0), ((0, 1), 3.0, 3.0)]
     """
 
-    @checked(capacity=Whole(1))
+    @check_arguments(capacity=Whole(1))
     def __init__(
         self, sets: Iterable[Iterable[int]], capacity: int = 8192, seed: int = 0, has_people: bool = False
     ) -> None:
@@ -134,9 +134,9 @@ class _Sample:
 
     def add(self, *columns: Hashes) -> None:
         if self._limit is not None:
-            columns = _chosen(columns[0] < self._limit, columns)
+            columns = _choose_hashes(columns[0] < self._limit, columns)
         for table in self._settled:
-            columns = _chosen(table.is_missing(columns[0]), columns)
+            columns = _choose_hashes(table.is_missing(columns[0]), columns)
         self._pending.append(columns)
         self._waiting += len(columns[0])
         if self._waiting >= 2 * self._capacity:
@@ -164,7 +164,7 @@ class _Sample:
             return
         parts = self._pending if self._held is None else [self._held, *self._pending]
         self._pending, self._waiting = [], 0
-        held = self._reduced(tuple(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        held = self._distinct_hashes(tuple(np.concatenate(columns) for columns in zip(*parts, strict=True)))
         if len(held[0]) > self._capacity:
             limit = held[0][self._capacity] | _ONE
             self._limit = limit if self._limit is None else min(self._limit, limit)
@@ -172,11 +172,11 @@ class _Sample:
             fit = int(np.searchsorted(held[0], self._limit))
             held = tuple(column[:fit].copy() for column in held)
         self._held = held
-        settled = self._settled_keys(held)
+        settled = self._count_settled_keys(held)
         has_many = 2 * len(settled) > len(held[0])  # otherwise they are not worth a look at every row
         self._settled = _lookups(settled, self._limit) if has_many else []
 
-    def _reduced(self, columns: Columns) -> Columns:
+    def _distinct_hashes(self, columns: Columns) -> Columns:
         """Return the distinct hashes, ascending, their last bit cleared where they occur more than once."""
         [keys] = columns
         keys.sort()
@@ -187,7 +187,7 @@ class _Sample:
         first -= first & ~is_first[1:].compress(is_first[:-1])
         return (first,)
 
-    def _settled_keys(self, held: Columns) -> Hashes:
+    def _count_settled_keys(self, held: Columns) -> Hashes:
         [keys] = held
         return keys.compress(keys & _ONE == 0) | _ONE
 
@@ -198,15 +198,15 @@ class _Sample:
 class _PeopleSample(_Sample):
     """The same with the smallest and the largest person of each combination in place of a bit of its hash."""
 
-    def _reduced(self, columns: Columns) -> Columns:
+    def _distinct_hashes(self, columns: Columns) -> Columns:
         keys, lowest, highest = columns
         order = np.argsort(keys, kind="stable")
         keys = keys.take(order)
-        starts = run_starts(keys)
+        starts = find_run_starts(keys)
         lowest, highest = lowest.take(order), highest.take(order)
         return keys.take(starts), np.minimum.reduceat(lowest, starts), np.maximum.reduceat(highest, starts)
 
-    def _settled_keys(self, held: Columns) -> Hashes:
+    def _count_settled_keys(self, held: Columns) -> Hashes:
         keys, lowest, highest = held
         return keys.compress(lowest < highest)
 
@@ -244,7 +244,7 @@ def _lookups(hashes: Hashes, limit: np.uint64 | None) -> list[_Lookup]:
     return lookups
 
 
-def _chosen(is_chosen: Bools, columns: Columns) -> Columns:
+def _choose_hashes(is_chosen: Bools, columns: Columns) -> Columns:
     rows = is_chosen.nonzero()[0]
     return tuple(column.take(rows) for column in columns)
 

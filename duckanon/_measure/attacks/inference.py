@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arguments import checked_by
+from duckanon._core.common.arguments import check_by
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.declare import report_rows
+from duckanon._core.common.row_keys import find_distinct_rows
 from duckanon._core.privacy.cells import CellColumn
-from duckanon._core.privacy.equal_rows import distinct_rows
-from duckanon._core.privacy.ties import SAME, tied_nearest
+from duckanon._core.privacy.neighbours import SAME_FACTOR, find_tied_nearest
 from duckanon._measure.attacks import rates
 from duckanon._measure.attacks.declared import LINKAGE_RISK
 
@@ -38,7 +38,7 @@ class _Links:
     classes: Ints
 
 
-@checked_by(LINKAGE_RISK)
+@check_by(LINKAGE_RISK)
 def linkage_risk(
     original: Floats,
     released: Floats,
@@ -74,7 +74,7 @@ def linkage_risk(
         places = [place for place, group in enumerate(known) if group != columns]
         known_columns = [np.arange(known[place].start, known[place].stop) for place in places]
         seen = np.concatenate([np.empty(0, np.int64), *known_columns])
-        firsts, codes, _ = distinct_rows(released[:, seen])
+        firsts, codes, _ = find_distinct_rows(released[:, seen])
         points = released[np.ix_(firsts, seen)]
         holding = None if cells is None else _Holding(cells, places, firsts)
         answers = _Answers(released[:, columns], codes, tolerance * np.ptp(original[:, columns.start]))
@@ -102,7 +102,7 @@ class _Answers:
         # A number is one column, and one more says whether it is missing; of a category all columns are -1 or 1. So the
         # first column is compared within the tolerance, the others exactly.
         self.reach = reach
-        self._first, self._rest, _ = distinct_rows(secrets[:, 1:])
+        self._first, self._rest, _ = find_distinct_rows(secrets[:, 1:])
         self._kinds = {secrets[first, 1:].tobytes(): code for code, first in enumerate(self._first)}
         self._sizes = np.bincount(classes)
         groups = classes * len(self._first) + self._rest
@@ -111,7 +111,7 @@ class _Answers:
 
     def right(self, secrets: Floats, links: _Links) -> Floats:
         """Return for every record the share of its nearest rows whose secret is its own."""
-        firsts, codes, _ = distinct_rows(secrets[:, 1:])
+        firsts, codes, _ = find_distinct_rows(secrets[:, 1:])
         kinds = np.array([self._kinds.get(secrets[first, 1:].tobytes(), -1) for first in firsts])[codes]
         kind, value = kinds[links.owners], secrets[links.owners, 0]
         group = np.where(kind < 0, -1, links.classes * len(self._first) + kind)
@@ -156,7 +156,7 @@ class _Holding:
 def _link(queries: Floats, points: Floats, people: Floats | None, holding: _Holding | None) -> _Links:
     """Link each query with its nearest points, of those that hold it where some do."""
     if people is None or holding is None:
-        _, owners, classes = tied_nearest(queries, points)
+        _, owners, classes = find_tied_nearest(queries, points)
         return _Links(len(queries), owners, classes)
     owners, classes = holding.pairs(people)
     distances = np.empty(len(owners))
@@ -165,11 +165,11 @@ def _link(queries: Floats, points: Floats, people: Floats | None, holding: _Hold
         distances[part] = np.square(queries[owners[part]] - points[classes[part]]).sum(axis=1)
     nearest = np.full(len(queries), np.inf)
     np.minimum.at(nearest, owners, distances)
-    is_nearest = distances <= nearest[owners] * SAME
+    is_nearest = distances <= nearest[owners] * SAME_FACTOR
     owners, classes = owners[is_nearest], classes[is_nearest]
     nowhere = np.flatnonzero(np.isinf(nearest))
     if len(nowhere):
-        _, lost, found = tied_nearest(queries[nowhere], points)
+        _, lost, found = find_tied_nearest(queries[nowhere], points)
         owners, classes = np.concatenate([owners, nowhere[lost]]), np.concatenate([classes, found])
     return _Links(len(queries), owners, classes)
 

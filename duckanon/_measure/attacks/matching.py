@@ -8,18 +8,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common.arguments import checked_by
+from duckanon._core.common.arguments import check_by
 from duckanon._core.common.arrays import Floats, Ints, sql_type
 from duckanon._core.common.declare import report_rows
-from duckanon._core.privacy import neighbours, ties
-from duckanon._core.privacy.equal_rows import distinct_rows
-from duckanon._core.privacy.prediction import measures_of
+from duckanon._core.common.row_keys import find_distinct_rows
+from duckanon._core.privacy import neighbours
+from duckanon._core.privacy.prediction import measure_neighbours
 from duckanon._measure.attacks.declared import MATCHING_ATTACK
 
 Keys: TypeAlias = pa.Array | pa.ChunkedArray | None  # of each row of a table; None: the row's number
 
 
-@checked_by(MATCHING_ATTACK)
+@check_by(MATCHING_ATTACK)
 def matching_attack(
     original: Floats,
     released: Floats,
@@ -29,9 +29,9 @@ def matching_attack(
 ) -> pa.Table:
     """Match every original record with its nearest released row, and count how often that is its own image.
 
-    Thesis, Section 4.2, Figure 4-4; the measures are those of Section 3.1, see `prediction.measures_of`. A match that
-    is right with probability p, because of ties, enters the AUC as p of a right and 1 - p of a wrong one, and is not
-    compared with itself.
+    Thesis, Section 4.2, Figure 4-4; the measures are those of Section 3.1, see `prediction.measure_neighbours`. A match
+    that is right with probability p, because of ties, enters the AUC as p of a right and 1 - p of a wrong one, and is
+    not compared with itself.
 
     The matrices are encoded alike. Rows with the same key belong together: a key occurs once in the original, any
     number of times in the release; NULL there belongs to nobody. Without keys the rows stand in the same order.
@@ -46,8 +46,8 @@ def matching_attack(
     _refuse_tables(original, released, k)
     _refuse_keys(len(original), len(released), keys_original, keys_released)
     images, owners = _images(len(original), len(released), keys_original, keys_released)
-    distances, indices = neighbours.nearest(original, released, k)
-    measured = measures_of(distances, indices, released)
+    distances, indices = neighbours.find_nearest(original, released, k)
+    measured = measure_neighbours(distances, indices, released)
     tied, right = _guesses(original, released, distances, indices, owners, images)
     chance = np.bincount(owners, minlength=len(original)) / len(released)
     probability = right / tied
@@ -85,13 +85,13 @@ def _guesses(
     original: Floats, released: Floats, distances: Floats, indices: Ints, owners: Ints, images: Ints
 ) -> tuple[Floats, Floats]:
     """Count the released rows that are nearest to each record, and the record's own images among them."""
-    is_alone = distances[:, 1] > distances[:, 0] * ties.SAME
+    is_alone = distances[:, 1] > distances[:, 0] * neighbours.SAME_FACTOR
     with_ties = np.flatnonzero(~is_alone)
     tied = np.ones(len(original))
     is_right = is_alone[owners] & (indices[owners, 0] == images)
     if len(with_ties):
-        firsts, codes, counts = distinct_rows(released)
-        _, queries, members = ties.tied_nearest(original[with_ties], released[firsts])
+        firsts, codes, counts = find_distinct_rows(released)
+        _, queries, members = neighbours.find_tied_nearest(original[with_ties], released[firsts])
         queries = with_ties[queries]
         tied[with_ties] = np.bincount(queries, weights=counts[members], minlength=len(original))[with_ties]
         is_right |= np.isin(owners * len(firsts) + codes[images], queries * len(firsts) + members)

@@ -1,8 +1,11 @@
-"""Singling out: whether conditions that hold for one released row hold for exactly one original person."""
+"""Singling out: whether conditions that hold for one released row hold for exactly one original person.
+
+Singling out by the cells of a coarse release: whether what a released row says holds for exactly one person.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -10,9 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common import progress
-from duckanon._core.common.arguments import checked_by
-from duckanon._core.common.arrays import Bools, Floats, Ints, sampled_rows
+from duckanon._core.common.arguments import check_by
+from duckanon._core.common.arrays import Bools, Floats, Ints, sample_rows
 from duckanon._core.common.declare import report_rows
+from duckanon._core.common.row_keys import find_distinct_rows
+from duckanon._core.privacy.cells import CellColumn, count_members
 from duckanon._measure.attacks import rates
 from duckanon._measure.attacks.declared import SINGLING_OUT_RISK
 
@@ -40,7 +45,7 @@ class Predicates:
         return Predicates(self.columns[chosen], self.lower[chosen], self.upper[chosen])
 
 
-@checked_by(SINGLING_OUT_RISK)
+@check_by(SINGLING_OUT_RISK)
 def singling_out_risk(
     original: Floats,
     released: Floats,
@@ -72,8 +77,8 @@ def singling_out_risk(
     """
     _refuse(original, released, control, is_ordered)
     size = len(original) if control is None else min(len(original), len(control))
-    people = Sorted(original[sampled_rows(size, len(original), random)])
-    outsiders = None if control is None else Sorted(control[sampled_rows(size, len(control), random)])
+    people = Sorted(original[sample_rows(size, len(original), random)])
+    outsiders = None if control is None else Sorted(control[sample_rows(size, len(control), random)])
     source = Sorted(released)
     width = min(predicate_columns, released.shape[1])
     made = univariate(source, is_ordered, attacks, random)
@@ -219,3 +224,78 @@ def _refuse(original: Floats, released: Floats, control: Floats | None, is_order
             raise ValueError(f"the {name} must have the same columns as the others.")
         if np.isinf(table).any():
             raise ValueError(f"the {name} has values that are infinite; leave them out.")
+
+
+_COLUMN_SETS = 50  # drawn: what a release says once is looked for in each of them
+
+
+@check_by(SINGLING_OUT_RISK)
+def cell_singling_out_risk(
+    original: Floats,
+    released: Sequence[CellColumn],
+    control: Floats | None,
+    random: np.random.Generator,
+    *,
+    attacks: int = 2000,
+    predicate_columns: int = 3,
+    confidence: float = 0.95,
+) -> pa.Table:
+    """Make predicates out of cells that one released row has, and count how many single out a person of the original.
+
+    As `singling_out.singling_out_risk`, with people in the numbers of the cells. ``univariate`` predicates are cells
+    that one released row has, ``multivariate`` ones the cells of several random columns of a random released row, if no
+    other row has all of them. A range beyond an extreme, as for values, would not say more than an open cell does.
+    """
+    size = len(original) if control is None else min(len(original), len(control))
+    people = original[sample_rows(size, len(original), random)]
+    outsiders = None if control is None else control[sample_rows(size, len(control), random)]
+    labels = np.column_stack([column.codes for column in released])
+    width = min(predicate_columns, len(released))
+
+    def count_singled(table: Floats, predicates: Ints) -> float:
+        return float(np.count_nonzero(count_members(predicates, released, table)[0] == 1))
+
+    rows = []
+    for mode, made, asked in (
+        ("univariate", _univariate(labels, attacks, random), 1),
+        ("multivariate", _multivariate(labels, attacks, width, random), width),
+    ):
+        naive = _draw_naive_cells(labels, attacks, asked, random)
+        rows.append(success_row(mode, made, naive, people, outsiders, count_singled, confidence))
+    return report_rows(rows, SINGLING_OUT_RISK.schema)
+
+
+def _univariate(labels: Ints, attacks: int, random: np.random.Generator) -> Ints:
+    """Choose cells of one column that one released row has; a predicate is a row, -1 where a column is not asked."""
+    once = [(place, cell) for place, cells in enumerate(labels.T) for cell in np.flatnonzero(np.bincount(cells) == 1)]
+    chosen = [once[index] for index in random.permutation(len(once))[:attacks]]
+    predicates = np.full((len(chosen), labels.shape[1]), -1)
+    for row, (place, cell) in zip(predicates, chosen, strict=True):
+        row[place] = cell
+    return predicates
+
+
+def _multivariate(labels: Ints, attacks: int, width: int, random: np.random.Generator) -> Ints:
+    """Choose sets of columns and rows, whose cells in these columns no other released row has."""
+    columns = labels.shape[1]
+    sets = {tuple(sorted(random.choice(columns, width, replace=False).tolist())) for _ in range(_COLUMN_SETS)}
+    found = []
+    for places in sorted(sets):
+        rows = labels[:, places].astype(np.float64)
+        distinct = find_distinct_rows(rows)
+        alone = distinct.firsts[distinct.counts == 1]
+        predicates = np.full((len(alone), columns), -1)
+        predicates[:, places] = labels[np.ix_(alone, places)]
+        found.append(predicates[random.permutation(len(alone))[:attacks]])
+    every = np.concatenate(found)
+    return every[random.permutation(len(every))[:attacks]]
+
+
+def _draw_naive_cells(labels: Ints, attacks: int, width: int, random: np.random.Generator) -> Ints:
+    """Make predicates that know only which cells occur: random columns, and a random cell in each of them."""
+    columns = np.argsort(random.random((attacks, labels.shape[1])), axis=1)[:, :width]
+    predicates = np.full((attacks, labels.shape[1]), -1)
+    most = labels.max(axis=0) + 1
+    cells = np.floor(random.random(columns.shape) * most[columns]).astype(np.int64)
+    np.put_along_axis(predicates, columns, cells, axis=1)
+    return predicates

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from duckanon._core.common import arrays as arrow_types
 from duckanon._core.common.arrays import Bools, Floats, Ints, sql_type
-from duckanon._core.encoding.pairs import kind_of, numbers_of, plain
+from duckanon._core.encoding.pairs import decode_storage, pair_kind, read_column_numbers
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,14 @@ LabelShares: TypeAlias = tuple[Ints, Floats]
 """The number of each label among those with shares, -1 where it has none; and their shares for every predicate."""
 
 
-def is_text(kind: pa.DataType) -> bool:
+def is_text_column(kind: pa.DataType) -> bool:
     """Tell columns of texts, also where DuckDB's ENUM made them a dictionary."""
     return arrow_types.is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 
 def different_labels(column: pa.ChunkedArray) -> tuple[Ints, list[str | None]]:
     """Give each label of a column a number; return the number in every row, and the labels."""
-    coded = pa.concat_arrays(plain(column).chunks).dictionary_encode(null_encoding="encode")
+    coded = pa.concat_arrays(decode_storage(column).chunks).dictionary_encode(null_encoding="encode")
     return coded.indices.to_numpy(zero_copy_only=False).astype(np.int64), coded.dictionary.to_pylist()
 
 
@@ -75,15 +75,15 @@ def interval_ends(name: str, kind: pa.DataType, released: pa.ChunkedArray) -> tu
     They are numbers or, for dates and timestamps, days since 1970; `kind` is the original's type.
     """
     fields = {field.name: field.type for field in released.type}
-    if set(fields) != {"lo", "hi"} or any(kind_of(end) not in (kind_of(kind), "null") for end in fields.values()):
+    if set(fields) != {"lo", "hi"} or any(pair_kind(end) not in (pair_kind(kind), "null") for end in fields.values()):
         raise ValueError(
             f'column "{name}" holds {sql_type(kind)} in the original, so that its intervals must be STRUCT(lo, hi) of '
             f"the same type; got {sql_type(released.type)}."
         )
     ends = []
     for side, limit in (("lo", -np.inf), ("hi", np.inf)):
-        end_type = kind if kind_of(fields[side]) == "null" else fields[side]
-        end = numbers_of(name, pc.struct_field(released, side).cast(end_type))
+        end_type = kind if pair_kind(fields[side]) == "null" else fields[side]
+        end = read_column_numbers(name, pc.struct_field(released, side).cast(end_type))
         ends.append(np.where(np.isnan(end) & np.asarray(released.is_valid()), limit, end))
     if (ends[0] > ends[1]).any():
         row = int(np.argmax(ends[0] > ends[1]))
@@ -91,7 +91,7 @@ def interval_ends(name: str, kind: pa.DataType, released: pa.ChunkedArray) -> tu
     return ends[0], ends[1]
 
 
-def listed_shares(labels: Sequence[str | None], meanings: Meanings, ranges: Floats, scale: float) -> LabelShares:
+def shares_of_ranges(labels: Sequence[str | None], meanings: Meanings, ranges: Floats, scale: float) -> LabelShares:
     """Return, for every range, the part of each listed label's values that it covers; NULL is in no range."""
     codes = np.full(len(labels), -1)
     shares: list[Floats] = []
@@ -105,7 +105,7 @@ def listed_shares(labels: Sequence[str | None], meanings: Meanings, ranges: Floa
     return codes, np.array(shares).reshape(-1, len(ranges)).T
 
 
-def chosen_shares(labels: Sequence[str | None], meanings: Meanings, chosen: Bools, present: Ints) -> LabelShares:
+def shares_of_sets(labels: Sequence[str | None], meanings: Meanings, chosen: Bools, present: Ints) -> LabelShares:
     """Return, for every set of categories, the part of each label that it covers.
 
     The labels are the categories of both tables, in the order of the columns of ``chosen``, a row for each set;

@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from duckanon._core.common.contracts import TABLE, Between, InvariantUnder
 from duckanon._core.common.declare import Options, Parameter, Report
-from duckanon._core.common.parameters import COLS, PERSON, TBL, names_are_not_ours, person_is_no_col
+from duckanon._core.common.parameters import COLS, PERSON, TBL, refuse_own_names, refuse_person_in_cols
 from duckanon._core.common.rules import ColumnNames, ListOf, Number, OneOf
 
 POPULATION_UNIQUES_ROWS = pa.schema(
@@ -61,7 +61,7 @@ POPULATION_UNIQUES = Report(
             "every row is another person"
         ),
     ),
-    checks=(names_are_not_ours, person_is_no_col, _interactions_are_among),
+    checks=(refuse_own_names, refuse_person_in_cols, _interactions_are_among),
     body="anon._estimated_uniques",
     schema=POPULATION_UNIQUES_ROWS,
     tables=("classes", "groups"),

@@ -6,7 +6,15 @@ import pyarrow as pa
 
 from duckanon._core.common.contracts import TABLE, Between, InvariantUnder
 from duckanon._core.common.declare import Options, Parameter, Report
-from duckanon._core.common.parameters import CATEGORIES, LOG, PERSON, SEED, SPECIAL, order_is_a_col, person_is_no_col
+from duckanon._core.common.parameters import (
+    CATEGORIES,
+    LOG,
+    PERSON,
+    SEED,
+    SPECIAL,
+    refuse_order_outside_cols,
+    refuse_person_in_cols,
+)
 from duckanon._core.common.rules import ColumnName, Flag, OneOf, Whole
 from duckanon._measure.comparison import columns, comparison
 from duckanon._measure.parameters import COLS, HIERARCHIES, HOLDOUT, PAIR, REFERENCE, coding
@@ -63,7 +71,7 @@ UTILITY = comparison(
 
 KERNEL_UTILITY = comparison(
     name="kernel_utility",
-    algorithm="duckanon._measure.utility.kernel_measures:kernel_utility",
+    algorithm="duckanon._measure.utility.kernels:kernel_utility",
     summary="Compares a release with the original along kernel principal components, for structure that is not linear.",
     promises=(
         Between(0, 1, "ks", "p_value", "reference_ks", "reference_p_value"),
@@ -79,7 +87,7 @@ KERNEL_UTILITY = comparison(
 
 KERNEL_COMPONENTS = comparison(
     name="kernel_components",
-    algorithm="duckanon._measure.utility.kernel_measures:kernel_components",
+    algorithm="duckanon._measure.utility.kernels:kernel_components",
     summary="Original and released records along kernel principal components, for a plot of structure that is not "
     "linear.",
     promises=(InvariantUnder("storage", "others"),),
@@ -99,7 +107,7 @@ KERNEL_COMPONENTS = comparison(
 
 CLASSIFIER_UTILITY = comparison(
     name="classifier_utility",
-    algorithm="duckanon._measure.utility.classifier_measures:classifier_utility",
+    algorithm="duckanon._measure.utility.classifiers:classifier_utility",
     summary="What models trained on a release predict for originals, against models trained on originals.",
     promises=(InvariantUnder("storage", "others"),),
     parameters=(
@@ -125,7 +133,7 @@ CLASSIFIER_UTILITY = comparison(
 
 DETECTABILITY = comparison(
     name="detectability",
-    algorithm="duckanon._measure.utility.classifier_measures:detectability",
+    algorithm="duckanon._measure.utility.classifiers:detectability",
     summary="How well boosted trees tell released rows from those of people.",
     promises=(
         Between(0, 1, "auc"),
@@ -178,7 +186,7 @@ CONTRADICTIONS = Report(
         SPECIAL,
         CATEGORIES,
     ),
-    checks=(person_is_no_col, order_is_a_col),
+    checks=(refuse_person_in_cols, refuse_order_outside_cols),
     schema=pa.schema(
         [
             *columns(pa.string(), "kind", "rule", "column_name", "other_column"),

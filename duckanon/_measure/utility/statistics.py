@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Array, Floats, Ints, run_starts
-from duckanon._core.common.declare import report
-from duckanon._core.encoding.measurement_encoding import coded
-from duckanon._core.encoding.pairs import CategoryPair, NumberPair, Pair, indicators, paired
+from duckanon._core.common.arrays import Array, Floats, Ints, find_run_starts
+from duckanon._core.common.declare import report_columns
+from duckanon._core.encoding.measurement_encoding import code_pairs
+from duckanon._core.encoding.pairs import CategoryPair, NumberPair, Pair, list_indicators, pair_tables
 from duckanon._measure.utility.declared import UTILITY
 
 _CHUNK = 16_384  # rows at a time: of tens of columns they stay in the processor's cache
@@ -35,22 +35,22 @@ def utility(
     ``total_variation`` it is one of the categories. Elsewhere NULL is the original's mean, and an indicator.
 
     For moments and correlations the tables become matrices, in which each number is itself and each category an
-    indicator (`pairs.indicators`); `special` values and `categories` among numbers are those of
-    `measurement_encoding.coded`.
+    indicator (`pairs.list_indicators`); `special` values and `categories` among numbers are those of
+    `measurement_encoding.code_pairs`.
 
     Returns:
         ``mean`` and ``variance`` of every matrix column, ``correlation`` and ``rank_correlation`` of every pair, then
         of every column of the tables ``ks`` (numbers, dates) or ``total_variation`` (categories). ``difference`` is
         released minus original; ``median_difference`` the median of the absolute normalized differences.
     """
-    pairs = coded(paired(original, released), original.schema, special, categories)
+    pairs = code_pairs(pair_tables(original, released), original.schema, special, categories)
     # Single columns, because a matrix would be one more copy of everything.
-    columns = [indicator for column in pairs for indicator in indicators(column)]
+    columns = [indicator for column in pairs for indicator in list_indicators(column)]
     names = [name for name, _, _ in columns]
     first, second = [values for _, values, _ in columns], [values for _, _, values in columns]
     parts = [*_moments(names, first, second), *_distributions(pairs)]
     filled = [part for part in parts if len(part["statistic"])]
-    return report({name: np.concatenate([part[name] for part in filled]) for name in filled[0]}, UTILITY.schema)
+    return report_columns({name: np.concatenate([part[name] for part in filled]) for name in filled[0]}, UTILITY.schema)
 
 
 Part = dict[str, Array]  # the rows of a report on one statistic, by column
@@ -77,7 +77,7 @@ def _moments(names: Sequence[str], first: Sequence[Floats], second: Sequence[Flo
 
 def _distributions(pairs: Sequence[Pair]) -> list[Part]:
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        distances = np.array(list(pool.map(progress.shared(_distance), pairs)), np.float64)
+        distances = np.array(list(pool.map(progress.share_watch(_distance), pairs)), np.float64)
     parts = []
     for statistic, kind in (("ks", NumberPair), ("total_variation", CategoryPair)):
         indices = [index for index, column in enumerate(pairs) if isinstance(column, kind)]
@@ -152,7 +152,7 @@ def _correlation(covariance: Floats) -> Floats:
 
 def _rank_covariance(columns: Sequence[Floats]) -> Floats:
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # sorting leaves Python's lock to others
-        ranks = list(pool.map(progress.shared(_ranks), columns))
+        ranks = list(pool.map(progress.share_watch(_ranks), columns))
     return _covariance(ranks, np.array([column[0] for column in ranks]))[1]
 
 
@@ -163,7 +163,7 @@ def _ranks(values: Floats) -> Floats:
         return np.asarray(values - least)  # the ranks of two values, up to unit and origin
     order = np.argsort(values)
     ordered = values[order]
-    starts = run_starts(ordered)
+    starts = find_run_starts(ordered)
     ends = np.append(starts[1:], len(values))
     ranks = np.empty(len(values))
     ranks[order] = np.repeat((starts + ends + 1) / 2, ends - starts)

@@ -1,4 +1,4 @@
-"""Noise on every record, with the mean and the covariance corrected for it."""
+"""Two baselines: noise on every record, corrected for mean and covariance, and independently permuted columns."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arguments import generator
+from duckanon._core.common.arguments import make_generator
 from duckanon._core.common.arrays import Matrix
-from duckanon._core.encoding.whole_sources import read_whole, reader_of, refuse_identifiers, shuffled
+from duckanon._core.encoding.whole_sources import make_reader, read_whole, refuse_identifiers, shuffle_rows
 from duckanon._methods.swap.components import spectrum
 
 
@@ -24,15 +24,15 @@ def additive_noise(
     nulls: str,
     seed: int | None,
 ) -> pa.RecordBatchReader:
-    """Add noise to every record and correct mean and covariance for it: see `with_noise`."""
-    random = generator(seed)
+    """Add noise to every record and correct mean and covariance for it: see `add_noise`."""
+    random = make_generator(seed)
     table, encoding, keys, _, types = read_whole(source, key, log, nulls)
     refuse_identifiers(table)
-    noisy = with_noise(encoding.matrix(table), random, noise_fraction, correlated)
-    return reader_of(types.write(shuffled(encoding.table(noisy), keys, random)))
+    noisy = add_noise(encoding.matrix(table), random, noise_fraction, correlated)
+    return make_reader(types.write(shuffle_rows(encoding.table(noisy), keys, random)))
 
 
-def with_noise(
+def add_noise(
     matrix: Matrix, random: np.random.Generator, noise_fraction: float = 0.1, correlated: bool = True
 ) -> Matrix:
     """Add normal noise to every row, and correct the mean and the covariance for it.
@@ -60,3 +60,12 @@ def with_noise(
     released += (scale - 1) * mean
     released /= scale
     return released
+
+
+def swap(table: pa.Table, seed: int | None) -> pa.Table:
+    """Permute each column independently, the first one too, so that the order of the rows links nothing."""
+    random = make_generator(seed)
+    return pa.table(
+        [column.combine_chunks().take(pa.array(random.permutation(table.num_rows))) for column in table.columns],
+        schema=table.schema,
+    )

@@ -22,13 +22,13 @@ from duckanon._core.common.parameters import (
     TBL,
     UNRELEASED_PERSON,
     K,
-    person_is_no_col,
+    refuse_person_in_cols,
 )
 from duckanon._core.common.rules import Flag, Number
 
 SWAP = Release(
     name="swap",
-    algorithm="duckanon._methods.baselines.swap:swap",
+    algorithm="duckanon._methods.baselines.additive_noise:swap",
     stage="release",
     summary="Permutes each column independently: keeps every distribution, and no relation between columns.",
     promises=(
@@ -74,7 +74,7 @@ ADDITIVE_NOISE = Release(
 
 DATA_SHUFFLE = Release(
     name="data_shuffle",
-    algorithm="duckanon._methods.baselines.copula_releases:data_shuffle",
+    algorithm="duckanon._methods.baselines.copulas:data_shuffle",
     stage="release",
     summary="Rearranges every column to the ranks of a normal sample: keeps distributions exactly and rank "
     "correlations nearly.",
@@ -96,7 +96,7 @@ DATA_SHUFFLE = Release(
 
 COPULA_SYNTHESIZE = Release(
     name="copula_synthesize",
-    algorithm="duckanon._methods.baselines.copula_releases:copula_synthesize",
+    algorithm="duckanon._methods.baselines.copulas:copula_synthesize",
     stage="release",
     summary="Draws new records with the table's rank correlations and distributions, and no value shared by fewer "
     "than k people.",
@@ -120,7 +120,7 @@ COPULA_SYNTHESIZE = Release(
         SEED,
         UNRELEASED_PERSON,
     ),
-    checks=(person_is_no_col,),
+    checks=(refuse_person_in_cols,),
     tables=("source",),
 )
 

@@ -12,19 +12,19 @@ from typing import NamedTuple
 import numpy as np
 
 from duckanon._core.common.arrays import Bools, Floats, Ints
-from duckanon._core.common.people import NOBODY, ONLY, cut_range
-from duckanon._methods.boxes.nodes import Nodes, Points, midway, segment_sums
+from duckanon._core.common.people import NOBODY, SINGLE_ROW, find_cut_range
+from duckanon._methods.boxes.nodes import Nodes, Points, find_middle, sum_segments
 
 SHARES = (0.5, 0.25, 0.75, 0.125, 0.875, 1 / 16, 15 / 16, 1 / 32, 31 / 32)
 """Shares of a node's leaves that may go left.  Far from the middle, a cut takes off the tail of a skewed column."""
 MORE_SHARES = (*SHARES, 1 / 64, 63 / 64, 1 / 128, 127 / 128)
-_MIDDLE = 5  # so many of the shares are tried in nodes of at most _MANY leaves, where thin tails are less than a leaf
+_MIDDLE = 5  # the first shares, for nodes of at most _MANY leaves, where thinner tails are less than a leaf
 _MANY = 51
 FEW = 8
-"""In nodes of at most so many leaves the left side has half of them, one less or one more."""
+"""Leaves of a node up to which the left side has half of them, one less or one more."""
 _STEPS = np.array([0, -1, 1])
 TINY = 1e-300
-"""In place of 0, whose logarithm is infinite."""
+"""Replaces 0, whose logarithm is infinite."""
 _GRID = 128  # records of a large node whose sensitivities are looked at: enough for sums to within a few percent
 
 
@@ -36,7 +36,7 @@ class Candidates(NamedTuple):
     scores: Floats  # nodes by candidates: the estimated cost; infinite where no cut is possible
 
 
-def _left_leaves(leaves: Ints, shares: Sequence[float]) -> tuple[Ints, Bools]:
+def _choose_left_leaves(leaves: Ints, shares: Sequence[float]) -> tuple[Ints, Bools]:
     """Return how many of a node's leaves may go left, and whether each number is a new choice; nodes by choices.
 
     Halving comes first, so that it wins among equals.
@@ -51,7 +51,7 @@ def _left_leaves(leaves: Ints, shares: Sequence[float]) -> tuple[Ints, Bools]:
     return left, left == wanted
 
 
-def candidates(
+def score_cuts(
     points: Points,
     nodes: Nodes,
     k: int,
@@ -83,26 +83,26 @@ def candidates(
     if which is not None:
         starts, sizes = starts[which], sizes[which]
     ends = starts + sizes
-    left, new = _left_leaves(sizes // k, shares)
+    left, new = _choose_left_leaves(sizes // k, shares)
     wanted = starts[:, None] + left * k
     shape = (points.shaping, *wanted.shape)
     cuts, possible = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.bool_)
     gains, totals = np.empty((2, *shape)), np.empty(shape[:2])
-    pairs = node_people(points, nodes)
+    pairs = number_people(points, nodes)
     for j in range(points.shaping):
         order, (lower_ends, upper_ends) = nodes.orders[j], points.ends(j)
         low, high = lower_ends[order[starts]], upper_ends[order[ends - 1]]
-        room = cut_room(nodes, order, pairs, k, which)
-        cuts[j], possible[j] = feasible_cuts(lower_ends, order, starts, room, wanted, pairs is not None)
-        left_sums, total = _left_sums(points.weights[j], order, starts, sizes, cuts[j], sampled)
+        room = find_room(nodes, order, pairs, k, which)
+        cuts[j], possible[j] = move_cuts(lower_ends, order, starts, room, wanted, pairs is not None)
+        left_sums, total = _sum_left(points.weights[j], order, starts, sizes, cuts[j], sampled)
         left_high, right_low = upper_ends[order[cuts[j] - 1]], lower_ends[order[cuts[j]]]
         if points.tiles:
             low, high = (cell[:, j] if which is None else cell[which, j] for cell in (nodes.lower, nodes.upper))
-            left_high = right_low = midway(left_high, right_low)
+            left_high = right_low = find_middle(left_high, right_low)
         gains[0, j] = left_sums * (left_high - low[:, None])
         gains[1, j] = (total[:, None] - left_sums) * (high[:, None] - right_low)
         totals[j] = total * (high - low)
-    scores = _scores(cuts - starts[:, None], sizes, gains, totals / sizes, scale / k)
+    scores = _estimate_costs(cuts - starts[:, None], sizes, gains, totals / sizes, scale / k)
     if uneven:
         scores *= 1 + uneven * abs(np.log2(left / (sizes // k)[:, None]) + 1)
     scores = np.where(possible & new, scores, np.inf)
@@ -111,7 +111,7 @@ def candidates(
     return Candidates(columns, cuts.swapaxes(0, 1).reshape(count, -1), scores.swapaxes(0, 1).reshape(count, -1))
 
 
-def _left_sums(
+def _sum_left(
     weight: Floats | float, order: Ints, starts: Ints, sizes: Ints, cuts: Ints, sampled: bool
 ) -> tuple[Floats, Floats]:
     """Sum the sensitivities left of each cut and over each node; in large nodes over a sample along the order."""
@@ -132,7 +132,7 @@ def _left_sums(
     return np.take_along_axis(sums, grid_cuts, axis=1), sums[:, -1]
 
 
-def _scores(left_sizes: Ints, sizes: Ints, gains: Floats, means: Floats, rate: float) -> Floats:
+def _estimate_costs(left_sizes: Ints, sizes: Ints, gains: Floats, means: Floats, rate: float) -> Floats:
     """Estimate the cost of both sides of every cut; columns by nodes by choices.
 
     The level c that every column of the best grid is left with solves sum max(0, log g_i - log c) = log m.  It is the
@@ -141,9 +141,9 @@ def _scores(left_sizes: Ints, sizes: Ints, gains: Floats, means: Floats, rate: f
     """
     n = len(means)
     logs = np.log(np.maximum(means, TINY))
-    others = [[i for i in range(n) if i != j] for j in range(n)]
-    other_means = means[others] if n > 1 else np.empty((1, 0, len(sizes)))
-    sums = np.cumsum(-np.sort(-logs[others], axis=1), axis=1) if n > 1 else other_means
+    other_columns = [[i for i in range(n) if i != j] for j in range(n)]
+    other_means = means[other_columns] if n > 1 else np.empty((1, 0, len(sizes)))
+    sums = np.cumsum(-np.sort(-logs[other_columns], axis=1), axis=1) if n > 1 else other_means
     scores = np.zeros(left_sizes.shape)
     for part_sizes, gain in ((left_sizes, gains[0]), (sizes[:, None] - left_sizes, gains[1])):
         leaves = np.log(part_sizes * rate)
@@ -164,7 +164,7 @@ def _scores(left_sizes: Ints, sizes: Ints, gains: Floats, means: Floats, rate: f
     return scores
 
 
-def pair_cuts(points: Points, nodes: Nodes, k: int) -> tuple[Ints, Ints, Floats]:
+def find_pair_cuts(points: Points, nodes: Nodes, k: int) -> tuple[Ints, Ints, Floats]:
     """Cut nodes of at least 2 k records into two boxes each, by the column that makes the realised cost smallest.
 
     Returns the column, the cut and the cost of its two boxes, which is infinite where no cut is possible.
@@ -172,15 +172,17 @@ def pair_cuts(points: Points, nodes: Nodes, k: int) -> tuple[Ints, Ints, Floats]
     starts, sizes = nodes.starts, nodes.sizes
     ends = starts + sizes
     n = points.shaping
-    sorted_ends = [tuple(end.take(nodes.orders[j]) for end in _both(points, j)) for j in range(n)]
+    # Where every value is a part of its own, lower and upper ends are one array, sorted once.
+    ends_of_columns = [points.ends(j) if points.parts is not None else (points.values[j],) for j in range(n)]
+    sorted_ends = [tuple(end.take(nodes.orders[j]) for end in ends_of_columns[j]) for j in range(n)]
     best_columns, best_cuts = np.zeros(len(sizes), dtype=np.int64), starts + k
     best = np.full(len(sizes), np.inf)
     right = np.zeros(len(points.values[0]), dtype=np.bool_)
-    pairs, middle = node_people(points, nodes), (starts + sizes // 2)[:, None]
+    pairs, middle = number_people(points, nodes), (starts + sizes // 2)[:, None]
     for j in range(n):
         order = nodes.orders[j]
-        room = cut_room(nodes, order, pairs, k)
-        cuts, possible = feasible_cuts(points.ends(j)[0], order, starts, room, middle, pairs is not None)
+        room = find_room(nodes, order, pairs, k)
+        cuts, possible = move_cuts(points.ends(j)[0], order, starts, room, middle, pairs is not None)
         cut = cuts[:, 0]
         left_sizes = cut - starts
         parts = np.stack([starts, cut], axis=1).ravel()
@@ -193,7 +195,11 @@ def pair_cuts(points: Points, nodes: Nodes, k: int) -> tuple[Ints, Ints, Floats]
         for i in range(n):
             lows, highs = sorted_ends[i][0], sorted_ends[i][-1]
             if points.tiles:
-                widths[:] = _tile_widths(nodes, i, midway(highs[cut - 1], lows[cut]) if i == j else None)
+                below, above = nodes.lower[:, i], nodes.upper[:, i]
+                widths[:] = (above - below)[:, None]
+                if i == j:
+                    cell_cut = find_middle(highs[cut - 1], lows[cut])
+                    widths[:, 0], widths[:, 1] = cell_cut - below, above - cell_cut
             elif i == j:
                 widths[:, 0] = highs[cut - 1] - lows[starts]
                 widths[:, 1] = highs[ends - 1] - lows[cut]
@@ -203,28 +209,15 @@ def pair_cuts(points: Points, nodes: Nodes, k: int) -> tuple[Ints, Ints, Floats]
                 right_ends = [end.compress(goes_right) for end in sorted_ends[i]]
                 widths[:, 0] = left_ends[-1][left_starts + left_sizes - 1] - left_ends[0][left_starts]
                 widths[:, 1] = right_ends[-1][right_starts + sizes - left_sizes - 1] - right_ends[0][right_starts]
-            sums = segment_sums(points.weights[i], nodes.orders[j], parts, part_sizes)
+            sums = sum_segments(points.weights[i], nodes.orders[j], parts, part_sizes)
             cost += (sums.reshape(-1, 2) * widths).sum(axis=1) / 2
         better = possible[:, 0] & (cost < best)
         best[better], best_columns[better], best_cuts[better] = cost[better], j, cut[better]
     return best_columns, best_cuts, best
 
 
-def _both(points: Points, column: int) -> tuple[Floats, ...]:
-    """Return the ends of a column's parts, which are one array where every value is a part of its own."""
-    return points.ends(column) if points.parts is not None else (points.values[column],)
-
-
-def _tile_widths(nodes: Nodes, column: int, middle: Floats | None) -> Floats:
-    """Return the widths of the two cells of each node in a column, which is cut at `middle` unless that is None."""
-    lower, upper = nodes.lower[:, column], nodes.upper[:, column]
-    if middle is None:
-        return np.repeat((upper - lower)[:, None], 2, axis=1)
-    return np.stack([middle - lower, upper - middle], axis=1)
-
-
-def node_people(points: Points, nodes: Nodes) -> Ints | None:
-    """Return for every record its node and its person as one number; None where every record is another person."""
+def number_people(points: Points, nodes: Nodes) -> Ints | None:
+    """Number the pairs of node and person, for every record; None where every record is another person."""
     if points.people is None:
         return None
     records = nodes.orders[-1]  # by person within a node
@@ -234,27 +227,27 @@ def node_people(points: Points, nodes: Nodes) -> Ints | None:
     is_next[nodes.starts] = True
     is_only, is_nobody = is_next[1:] & is_next[:-1], people == NOBODY
     numbers = np.cumsum(is_next[:-1] & ~is_only & ~is_nobody) - 1
-    numbers[is_only] = ONLY
+    numbers[is_only] = SINGLE_ROW
     numbers[is_nobody] = NOBODY
     pairs = np.empty(len(points.people), dtype=np.int64)
     pairs[records] = numbers
     return pairs
 
 
-def cut_room(nodes: Nodes, order: Ints, pairs: Ints | None, k: int, which: Ints | None = None) -> tuple[Ints, Ints]:
-    """Return the first and the last place of an order at which each node's right part may begin, by the count of k."""
+def find_room(nodes: Nodes, order: Ints, pairs: Ints | None, k: int, which: Ints | None = None) -> tuple[Ints, Ints]:
+    """Return the first and the last index of an order at which each node's right part may begin, by the count of k."""
     starts, ends = nodes.starts, nodes.starts + nodes.sizes
-    first, last = (starts + k, ends - k) if pairs is None else cut_range(pairs.take(order), starts, ends, k)
+    first, last = (starts + k, ends - k) if pairs is None else find_cut_range(pairs.take(order), starts, ends, k)
     return (first, last) if which is None else (first[which], last[which])
 
 
-def feasible_cuts(
+def move_cuts(
     values: Floats, order: Ints, starts: Ints, room: tuple[Ints, Ints], wanted: Ints, of_people: bool
 ) -> tuple[Ints, Bools]:
     """Move wanted cuts, nodes by choices, to where neighbours differ next to them and both sides hold enough.
 
-    `room` is that of `cut_room`; with `of_people` there may be less of it than between the first and the last k
-    records. Returns the cuts, and whether they are possible; where none is, the wanted one is given back.
+    `room` is that of `find_room`; with `of_people` there may be less of it than between the first and the last k
+    records. Returns the cuts, and whether they are possible; where none is, the wanted one.
     """
     possible = values[order[wanted]] != values[order[wanted - 1]]
     if possible.all() and not of_people:

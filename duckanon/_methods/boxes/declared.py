@@ -45,25 +45,25 @@ BY_LABELS = shared.BY.having(
 ).without("large", "spark")
 
 
-def _l_is_at_most_k(given: Options) -> str | None:
+def _l_is_at_most_k(options: Options) -> str | None:
     """Refuse more different values than a box has records."""
-    return fault_of(Whole(1, given["k"]), "l", given["l"])
+    return fault_of(Whole(1, options["k"]), "l", options["l"])
 
 
-def _has_effect(given: Options) -> str | None:
+def _has_effect(options: Options) -> str | None:
     """Refuse options that have no effect with the others."""
-    if given["top_code"] and given["box"] != "parts":
+    if options["top_code"] and options["box"] != "parts":
         return "top_code must be false unless box is 'parts'; got true."
-    if given["epsilon"] is not None and given["l"] == 1:
+    if options["epsilon"] is not None and options["l"] == 1:
         return "epsilon must come with l above 1, whose values it tells apart; got l = 1."
-    if given["seconds"] is not None and given["effort"] != "thorough":
-        return f"seconds must come with effort 'thorough', which they limit; got '{given['effort']}'."
+    if options["seconds"] is not None and options["effort"] != "thorough":
+        return f"seconds must come with effort 'thorough', which they limit; got '{options['effort']}'."
     return None
 
 
-def _bounds_are_public(given: Options) -> str | None:
+def _bounds_are_public(options: Options) -> str | None:
     """Refuse to release the smallest and largest values of boxes, unless everybody may know them."""
-    if given["box"] == "bounds" and not given["bounds_are_public"]:
+    if options["box"] == "bounds" and not options["bounds_are_public"]:
         return (
             "box 'bounds' releases real people's values; take 'parts', or set bounds_are_public where everybody may "
             "know them."
@@ -125,9 +125,9 @@ BOXES = Release(
         ),
     ),
     checks=(
-        shared.person_is_no_col,
-        shared.keep_is_no_col,
-        shared.by_is_apart,
+        shared.refuse_person_in_cols,
+        shared.refuse_keep_in_cols,
+        shared.refuse_by_in_cols,
         _l_is_at_most_k,
         _bounds_are_public,
         _has_effect,
@@ -157,9 +157,9 @@ OPTIMAL_UNCERTAINTY = Report(
 )
 
 
-def _one_number_a_column(given: Options) -> str | None:
+def _one_number_a_column(options: Options) -> str | None:
     """Refuse lists that are not of one number for each column."""
-    sensitivities, epsilon = given["sensitivities"], given["epsilon"]
+    sensitivities, epsilon = options["sensitivities"], options["epsilon"]
     if sensitivities is None:
         return None
     if not sensitivities:

@@ -2,17 +2,26 @@
 
 Every column keeps its own order of the records, by node and by value within the node.  So the ends of a node, the
 values at a cut and the sums left of a cut are read off, and a cut only moves records: the left parts of all nodes come
-first, the right parts after them, and no order has to be sorted again.
+first, the right parts after them, and no order has to be sorted again. The values of a box that are far enough apart
+are counted, and not assumed (l-diversity). `Boxes` is what is left in the end: the box of each record, and its ends.
+
+References:
+    REFERENCES.md, Boxes, point 7 (counting of l-diversity).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
+from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.arrays import Bools, Floats, Ints
+from duckanon._core.common.rules import OneOf
+from duckanon._core.numbers.ends import round_outward
+from duckanon._methods.boxes.shaping import Sensitivities
 
 
 class Points(NamedTuple):
@@ -35,7 +44,7 @@ class Points(NamedTuple):
         return len(self.weights)
 
     def ends(self, column: int) -> tuple[Floats, Floats]:
-        """Return the lower and the upper end of what each record is told apart by: its part, or its value."""
+        """Return the lower and the upper end of each record's part, or its value as both."""
         return (self.values[column], self.values[column]) if self.parts is None else self.parts[column]
 
     def take(self, rows: Ints | slice) -> Points:
@@ -57,7 +66,7 @@ class Nodes(NamedTuple):
 
     @property
     def starts(self) -> Ints:
-        """The places at which the records of each node begin."""
+        """The indices at which the records of each node begin."""
         starts: Ints = self.sizes.cumsum() - self.sizes
         return starts
 
@@ -91,20 +100,20 @@ class Leaves(NamedTuple):
         return Leaves(records, self.sizes[chosen], self.roots[chosen], self.lower[chosen], self.upper[chosen])
 
 
-def value_order(columns: Sequence[Floats]) -> Ints:
+def sort_by_value(columns: Sequence[Floats]) -> Ints:
     """Sort records by the first column, equal ones by the second, and so on.
 
     Faster than `np.lexsort`, as few records are equal in most tables.
 
     Examples:
-        >>> value_order([np.array([2.0, 1.0, 2.0]), np.array([5.0, 9.0, 4.0])]).tolist()
+        >>> sort_by_value([np.array([2.0, 1.0, 2.0]), np.array([5.0, 9.0, 4.0])]).tolist()
         [1, 2, 0]
     """
     order: Ints = np.argsort(columns[0])
     first = columns[0].take(order)
     if (first[1:] != first[:-1]).all():
         return order
-    run = _run_numbers(first)
+    run = _number_runs(first)
     for values in columns[1:]:
         if run[-1] == len(order) - 1:
             break
@@ -118,7 +127,7 @@ def value_order(columns: Sequence[Floats]) -> Ints:
         tied_values = tied_values[by_value]
         # Run and rank of the value in one number, as sorting one number is fast.
         key = np.empty(len(rows), dtype=np.int64)
-        key[by_value] = _run_numbers(tied_values)
+        key[by_value] = _number_runs(tied_values)
         key += run[rows] * len(order)
         by_key = np.argsort(key)
         order[rows] = records[by_key]
@@ -129,12 +138,12 @@ def value_order(columns: Sequence[Floats]) -> Ints:
     return order
 
 
-def _run_numbers(sorted_values: Floats) -> Ints:
+def _number_runs(sorted_values: Floats) -> Ints:
     """Return the number of the run of equal values that each value belongs to, from 0."""
     return np.concatenate([[0], np.cumsum(sorted_values[1:] != sorted_values[:-1])])
 
 
-def root_nodes(points: Points, sizes: Ints, lower: Floats, upper: Floats) -> Nodes:
+def make_roots(points: Points, sizes: Ints, lower: Floats, upper: Floats) -> Nodes:
     """Make nodes of records that come one node after the other, with the cells from `lower` to `upper`."""
     ends = np.cumsum(sizes)
     orders: list[Ints] = []
@@ -148,14 +157,14 @@ def root_nodes(points: Points, sizes: Ints, lower: Floats, upper: Floats) -> Nod
     return Nodes(orders, sizes, np.arange(len(sizes), dtype=np.int64), lower, upper)
 
 
-def split(points: Points, nodes: Nodes, column: Ints, cuts: Ints, final: bool = False) -> Nodes:
+def split_nodes(points: Points, nodes: Nodes, column: Ints, cuts: Ints, final: bool = False) -> Nodes:
     """Cut every node once, and return the left parts of all nodes, then their right parts.
 
     `cuts` says where in the order of the column that is cut the right part begins; a cut at the end of the node leaves
     the node as it is. If the parts are `final`, they are boxes, for which the order of one column is enough.
     """
     starts = nodes.starts
-    right = _sides(nodes, column, cuts, starts + nodes.sizes - cuts, len(points.values[0]))
+    right = _mark_right(nodes, column, cuts, starts + nodes.sizes - cuts, len(points.values[0]))
     orders: list[Ints] = []
     for order in nodes.orders[:1] if final else nodes.orders:
         goes_right = right.take(order)
@@ -172,41 +181,37 @@ def split(points: Points, nodes: Nodes, column: Ints, cuts: Ints, final: bool = 
             continue
         at = cuts[of_column]
         lower_ends, upper_ends = points.ends(j)
-        middle = midway(upper_ends[nodes.orders[j][at - 1]], lower_ends[nodes.orders[j][at]])
+        middle = find_middle(upper_ends[nodes.orders[j][at - 1]], lower_ends[nodes.orders[j][at]])
         upper[of_column, j] = middle
         lower[right_number[of_column], j] = middle
     sizes = np.concatenate([left_sizes, (nodes.sizes - left_sizes)[cut]])
     return Nodes(orders, sizes, nodes.roots.take(numbers), lower, upper)
 
 
-def _sides(nodes: Nodes, column: Ints, cuts: Ints, lengths: Ints, records: int) -> Bools:
+def _mark_right(nodes: Nodes, column: Ints, cuts: Ints, lengths: Ints, records: int) -> Bools:
     """Tell for every record whether it lies right of its node's cut (False for records of no node).
 
-    The right sides have so many records as `lengths` says.
+    `lengths` are the numbers of records of the right sides.
     """
     right = np.zeros(records, dtype=np.bool_)
     for j, order in enumerate(nodes.orders):
         of_column = (column == j).nonzero()[0]
         if len(of_column):
-            right[order.take(_ranges(cuts.take(of_column), lengths.take(of_column)))] = True
+            # The ranges of indices from each cut to the end of its node, one after the other.
+            ranges = lengths.take(of_column)
+            firsts = (cuts.take(of_column) - (ranges.cumsum() - ranges)).repeat(ranges)
+            right[order.take(firsts + np.arange(len(firsts)))] = True
     return right
 
 
-def _ranges(starts: Ints, lengths: Ints) -> Ints:
-    """Return the numbers start, start + 1, ... of several ranges, one after the other."""
-    before = lengths.cumsum() - lengths
-    firsts: Ints = (starts - before).repeat(lengths)
-    return firsts + np.arange(len(firsts), dtype=np.int64)
-
-
-def midway(below: Floats | np.float64, above: Floats | np.float64) -> Floats:
+def find_middle(below: Floats | np.float64, above: Floats | np.float64) -> Floats:
     """Return the middle of two values, or the upper one where rounding makes the middle equal to the lower one."""
     middle = below / 2 + above / 2
     between: Floats = np.where((middle > below) & (middle <= above), middle, above)
     return between
 
 
-def segment_sums(weight: Floats | float, order: Ints, starts: Ints, sizes: Ints) -> Floats:
+def sum_segments(weight: Floats | float, order: Ints, starts: Ints, sizes: Ints) -> Floats:
     """Sum the sensitivities of one column over segments of an order that follow each other without a gap."""
     if isinstance(weight, float):
         return weight * sizes.astype(np.float64)
@@ -214,16 +219,112 @@ def segment_sums(weight: Floats | float, order: Ints, starts: Ints, sizes: Ints)
     return sums
 
 
-def node_costs(points: Points, nodes: Nodes) -> Floats:
+def measure_costs(points: Points, nodes: Nodes) -> Floats:
     """Sum a_i times half the width over the records and columns of each node: N Delta of Fuzzy Boxes, Section II."""
     starts = nodes.starts
     last = starts + nodes.sizes - 1
     costs = np.zeros(len(starts))
     for j, (weight, order) in enumerate(zip(points.weights, nodes.orders, strict=False)):
-        sums = segment_sums(weight, order, starts, nodes.sizes)
+        sums = sum_segments(weight, order, starts, nodes.sizes)
         low, high = nodes.lower[:, j], nodes.upper[:, j]
         if not points.tiles:
             lower_ends, upper_ends = points.ends(j)
             low, high = lower_ends[order[starts]], upper_ends[order[last]]
         costs += sums * (high / 2 - low / 2)
     return costs
+
+
+def count_spread_values(sorted_values: Floats, starts: Ints, sizes: Ints, epsilon: float, at_most: int) -> Ints:
+    """Count in every segment the values that are pairwise at least epsilon apart, up to `at_most`.
+
+    Taking the smallest value, then the next one that is far enough, and so on, gives the largest number. One step of
+    all segments is one bisection of all segments. The segments follow each other, ascending within a segment, and none
+    is empty; an epsilon of 0 asks only that values differ.
+
+    Examples:
+        >>> values = np.array([1.0, 2.0, 4.0, 7.0])
+        >>> count_spread_values(values, np.array([0]), np.array([4]), epsilon=2, at_most=9).tolist()
+        [3]
+    """
+    ends = starts + sizes
+    counts = np.ones(len(starts), dtype=np.int64)
+    current = sorted_values[starts]
+    open_segments = np.arange(len(starts))
+    position = starts.copy()  # of the value taken last
+    for _ in range(at_most - 1):
+        low, high = position[open_segments] + 1, ends[open_segments]
+        value = current[open_segments]
+        while (low < high).any():
+            middle = np.minimum((low + high) // 2, ends[open_segments] - 1)
+            probe = sorted_values[middle]
+            far = (probe > value) & (probe - value >= epsilon)
+            running = low < high
+            high = np.where(running & far, middle, high)
+            low = np.where(running & ~far, middle + 1, low)
+        has_next = low < ends[open_segments]
+        open_segments, low = open_segments[has_next], low[has_next]
+        if not len(open_segments):
+            break
+        counts[open_segments] += 1
+        position[open_segments] = low
+        current[open_segments] = sorted_values[low]
+    return counts
+
+
+def is_diverse(
+    values: Sequence[Floats],
+    orders: Sequence[Ints],
+    starts: Ints,
+    sizes: Ints,
+    l: int,  # noqa: E741 - the papers' name
+    epsilon: Sequence[float],
+) -> Bools:
+    """Tell for every segment whether each column has at least l values at least its epsilon apart.
+
+    `orders` has for each column the records by segment, and by the column's value within a segment; none is empty.
+    """
+    good = np.ones(len(starts), dtype=np.bool_)
+    for column, order, distance in zip(values, orders, epsilon, strict=True):
+        good &= count_spread_values(column[order], starts, sizes, distance, l) >= l
+    return good
+
+
+KINDS = ("parts", "cell", "bounds", "rounded")
+
+
+@dataclass(frozen=True)
+class Boxes:
+    """Records in boxes; pairs of ends are boxes by columns."""
+
+    names: tuple[str, ...]  # of the columns
+    box: Ints  # the number of each record's box, from 0
+    counts: Ints  # of the records of each box
+    bounds: tuple[Floats, Floats]  # the smallest and the largest value of the records
+    cell: tuple[Floats, Floats]  # which tile the space between the data's extremes: cuts lie midway between neighbours
+    sensitivities: Sensitivities  # what shaped the boxes
+    parts: tuple[Floats, Floats] | None = None  # of the parts of columns that a box is made of, if it is made of them
+    open_ends: tuple[Bools, Bools] | None = None  # which of these are of an outermost part, far beyond the rest
+
+    def intervals(self, kind: str = "parts") -> tuple[Floats, Floats]:
+        """Return lower and upper ends, boxes by columns; `kind` is one of `KINDS`."""
+        refuse_unless(OneOf(*KINDS), "kind", kind)
+        if kind == "parts" and self.parts is None:
+            raise ValueError("kind must be 'parts' when the boxes are made, too.")
+        if kind == "rounded":  # the bounds, grown outward to readable numbers
+            return round_outward(*self.bounds)
+        ends: tuple[Floats, Floats] = getattr(self, kind)
+        return ends
+
+    def uncertainty(self, kind: str = "bounds") -> float:
+        """Return the linear half-width Delta of Fuzzy Boxes, Section II, with the derivatives at the boxes' midpoints.
+
+        For one statistic it is its half-width over the desired accuracy; for several the mean of that (equation 4).
+        """
+        return self.uncertainty_of(*self.intervals(kind))
+
+    def uncertainty_of(self, lower: Floats, upper: Floats) -> float:
+        """Return the same for other ends, boxes by columns."""
+        middle = lower / 2 + upper / 2
+        weights = self.sensitivities.at(list(middle.T))
+        half = upper / 2 - lower / 2
+        return float(sum((self.counts * w * half[:, j]).sum() for j, w in enumerate(weights)) / self.counts.sum())

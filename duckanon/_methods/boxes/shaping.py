@@ -1,5 +1,10 @@
 """Sensitivities that shape boxes: how much requested statistics move when a value moves.
 
+Each statistic is a function of means and covariances, so its derivative by a record's value is a linear function of the
+record. A column's sensitivity at a record sums their absolute values over the statistics, each divided by its desired
+accuracy and weighted by how often it is asked for. Boxes are narrow where the sensitivity is large. Moments suffice:
+they may come from partitions of a table (`ColumnMoments.from_covariances`).
+
 References:
     Fuzzy Boxes, Sections II and IV, equation 4; Accurate Boxes, Section II; REFERENCES.md, Boxes, points 1, 2 and 9.
 """
@@ -16,9 +21,9 @@ import numpy as np
 from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.arrays import Floats
 from duckanon._core.common.rules import Number, OneOf
-from duckanon._core.numbers.parts import Parts
-from duckanon._core.numbers.support import Support
-from duckanon._methods.intervals.influence import STATISTICS, Gradient, check_statistic, gradient
+from duckanon._core.numbers.parts import NumberParts
+from duckanon._core.numbers.support import NumberSupport
+from duckanon._methods.intervals.moments import STATISTICS, Gradient, check_statistic, differentiate
 
 _FLOOR = 0.1  # a statistic counts as at least this share of its natural scale: no boxes keep a share of nearly 0
 
@@ -71,15 +76,19 @@ class Sensitivities:
 
 
 @dataclass(frozen=True)
-class Whole:
+class WholeTable:
     """Properties that all partitions of a table share: larger tables are boxed in partitions."""
 
     sensitivities: Sensitivities  # so that all partitions lose in the same unit
-    supports: Mapping[str, Support] = field(default_factory=dict)  # of columns where k people of all partitions decide
-    parts: Mapping[str, Parts] = field(default_factory=dict)  # of the same columns
+    supports: Mapping[str, NumberSupport] = field(
+        default_factory=dict
+    )  # of columns where k people of all partitions decide
+    parts: Mapping[str, NumberParts] = field(default_factory=dict)  # of the same columns
 
 
-def sensitivities(columns: Mapping[str, Floats], statistics: Sequence[Statistic] | None = None) -> Sensitivities:
+def measure_sensitivities(
+    columns: Mapping[str, Floats], statistics: Sequence[Statistic] | None = None
+) -> Sensitivities:
     """Combine the derivatives of the requested statistics into one sensitivity for every column.
 
     The desired accuracy is a share of |C|, but |C| counts as at least a tenth of the statistic's natural scale: the
@@ -96,15 +105,15 @@ def sensitivities(columns: Mapping[str, Floats], statistics: Sequence[Statistic]
         A mean of 2 is wanted to within a tenth, so that a width of 0.2 counts as 1:
 
         >>> x = np.array([1.0, 3.0])
-        >>> sensitivities({"x": x}, [Statistic("mean", ("x",))]).at([x])[0].item()
+        >>> measure_sensitivities({"x": x}, [Statistic("mean", ("x",))]).at([x])[0].item()
         5.0
     """
     names = list(columns)
-    return sensitivities_of(Moments([columns[name] for name in names]), names, statistics)
+    return combine_sensitivities(ColumnMoments([columns[name] for name in names]), names, statistics)
 
 
-def sensitivities_of(
-    moments: Moments, names: list[str], statistics: Sequence[Statistic] | None = None
+def combine_sensitivities(
+    moments: ColumnMoments, names: list[str], statistics: Sequence[Statistic] | None = None
 ) -> Sensitivities:
     """Combine the same from the moments alone, where the columns are not in memory."""
     if statistics is None:
@@ -115,7 +124,7 @@ def sensitivities_of(
             if (deviation := moments.deviation(i))
         ]
         return Sensitivities(moments.means, tuple(terms))
-    indices = [_checked_columns(statistic, names) for statistic in statistics]
+    indices = [_find_columns(statistic, names) for statistic in statistics]
     total = sum(statistic.probability for statistic in statistics)
     if not total > 0:
         raise ValueError("statistics must have at least one with a probability above 0; got none.")
@@ -125,7 +134,7 @@ def sensitivities_of(
         for coefficient, derivatives in enumerate(gradients):
             if math.isnan(derivatives.value):
                 raise ValueError(
-                    f"statistics must exist for the data; the {_described(statistic)} does not, as columns are "
+                    f"statistics must exist for the data; the {_describe(statistic)} does not, as columns are "
                     "constant or depend on each other."
                 )
             scale = moments.scale(statistic.kind, used, coefficient)
@@ -136,7 +145,7 @@ def sensitivities_of(
     return Sensitivities(moments.means, tuple(terms))
 
 
-class Moments:
+class ColumnMoments:
     """Means and second moments of columns, computed when first asked for."""
 
     def __init__(self, data: Sequence[Floats]) -> None:
@@ -157,12 +166,12 @@ class Moments:
         return self.covariances[pair]
 
     @classmethod
-    def known(cls, means: Floats, covariances: Floats) -> Moments:
+    def from_covariances(cls, means: Floats, covariances: Floats) -> ColumnMoments:
         """Take moments that were computed elsewhere; the covariances with the number of records as divisor."""
         moments = cls([])
         moments.means = means
-        places = range(len(means))
-        moments.covariances = {(i, j): float(covariances[i, j]) for i in places for j in places}
+        columns = range(len(means))
+        moments.covariances = {(i, j): float(covariances[i, j]) for i in columns for j in columns}
         return moments
 
     def deviation(self, i: int) -> float:
@@ -173,7 +182,7 @@ class Moments:
         """Differentiate a statistic; a regression has as many values as predictors (REFERENCES.md, Boxes, point 2)."""
         matrix = np.array([[self.covariance(i, j) for j in used] for i in used])
         coefficients = range(len(used) - 1) if statistic == "regression" else [0]
-        return [gradient(statistic, self.means[list(used)], matrix, coefficient) for coefficient in coefficients]
+        return [differentiate(statistic, self.means[list(used)], matrix, coefficient) for coefficient in coefficients]
 
     def scale(self, statistic: str, used: tuple[int, ...], coefficient: int) -> float:
         """Return what counts as a value of usual size; 0 where a column is constant, so that nothing can be lost."""
@@ -191,7 +200,7 @@ class Moments:
                 return first / self.deviation(used[1 + coefficient])
 
 
-def _checked_columns(statistic: Statistic, names: list[str]) -> tuple[int, ...]:
+def _find_columns(statistic: Statistic, names: list[str]) -> tuple[int, ...]:
     """Return the indices of a statistic's columns, or say what is wrong with it."""
     refuse_unless(OneOf(*STATISTICS), "statistic", statistic.kind)
     for name in statistic.columns:
@@ -199,11 +208,11 @@ def _checked_columns(statistic: Statistic, names: list[str]) -> tuple[int, ...]:
             raise ValueError(f"columns of a statistic must be among {', '.join(names)}; got '{name}'.")
     check_statistic(statistic.kind, len(statistic.columns))
     if len(set(statistic.columns)) < len(statistic.columns):
-        raise ValueError(f"columns of a statistic must be different ones; got the {_described(statistic)}.")
+        raise ValueError(f"columns of a statistic must be different ones; got the {_describe(statistic)}.")
     refuse_unless(Number(0), "probability", statistic.probability)
     refuse_unless(Number(above=0), "accuracy", statistic.accuracy)
     return tuple(names.index(name) for name in statistic.columns)
 
 
-def _described(statistic: Statistic) -> str:
+def _describe(statistic: Statistic) -> str:
     return f"{statistic.kind.replace('_', ' ')} of {', '.join(statistic.columns)}"

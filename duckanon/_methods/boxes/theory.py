@@ -1,5 +1,11 @@
 """The papers' best boxes at a point, and what boxes can reach in the limit of much data.
 
+Where the density of records hardly changes within a box, the best box around a point is known in closed form: the width
+times the sensitivity is the same in all columns. With l-diversity the columns whose values lie far apart
+have their least width, and the others share the rest. The mean over all records is a lower bound that real boxes are
+compared with; its density comes from a histogram of cells of equal count, grown as boxes are, which scales to millions
+of records and follows thin structures.
+
 References:
     Accurate Boxes, Sections II and IV; Fuzzy Boxes, Section II; REFERENCES.md, Boxes, points 6 and 7.
 """
@@ -11,17 +17,17 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from duckanon._core.common.arguments import checked
+from duckanon._core.common.arguments import check_arguments
 from duckanon._core.common.arrays import Floats
 from duckanon._core.common.rules import Number, Whole
-from duckanon._methods.boxes.blocks import blocks
-from duckanon._methods.boxes.nodes import Points, root_nodes
-from duckanon._methods.boxes.search import Rules, grow
-from duckanon._methods.boxes.shaping import Statistic, sensitivities
+from duckanon._methods.boxes.blocks import cut_into_blocks
+from duckanon._methods.boxes.box_search import BoxRules, grow_boxes
+from duckanon._methods.boxes.nodes import Points, make_roots
+from duckanon._methods.boxes.shaping import Statistic, measure_sensitivities
 
 
-@checked(k=Number(above=0), l=Whole(1))
-def halfwidths(
+@check_arguments(k=Number(above=0), l=Whole(1))
+def compute_halfwidths(
     sensitivity: ArrayLike,
     density: ArrayLike,
     k: float,
@@ -46,7 +52,7 @@ def halfwidths(
     Examples:
         A box for 8 records where there are 50 in a unit of area: half as wide in the column that matters twice as much.
 
-        >>> halfwidths([1.0, 2.0], 50, 8).round(4).tolist()
+        >>> compute_halfwidths([1.0, 2.0], 50, 8).round(4).tolist()
         [0.2828, 0.1414]
     """
     a = np.atleast_1d(np.asarray(sensitivity, dtype=np.float64))
@@ -83,7 +89,7 @@ def halfwidths(
     return result
 
 
-def uncertainty_at(sensitivity: Sequence[Floats | float], density: Floats, k: float) -> Floats:
+def measure_uncertainty(sensitivity: Sequence[Floats | float], density: Floats, k: float) -> Floats:
     """Compute n c(x), the part of every record in the uncertainty of the best boxes (Fuzzy Boxes, Section II).
 
     Columns whose sensitivity is 0 everywhere are left out (REFERENCES.md, Boxes, point 6), in which case `density` must
@@ -100,7 +106,7 @@ def uncertainty_at(sensitivity: Sequence[Floats | float], density: Floats, k: fl
     return result
 
 
-def optimal_uncertainty(
+def estimate_optimum(
     columns: Mapping[str, ArrayLike],
     k: int,
     statistics: Sequence[Statistic] | None = None,
@@ -109,7 +115,7 @@ def optimal_uncertainty(
 ) -> float:
     """Compute what the best boxes reach in the limit of much data: (n/N) times the sum of c(x).
 
-    The formula is that of Fuzzy Boxes, Section II; the result is to be compared with `result.Boxes.uncertainty`.
+    The formula is that of Fuzzy Boxes, Section II; the result is to be compared with `Boxes.uncertainty`.
 
     The estimate cuts the space into cells of `neighbours` records (a histogram with bins of equal count) and takes the
     volume of their bounds, each width stretched by (m + 1) / (m - 1), as the bounds of m uniform records are that much
@@ -121,29 +127,29 @@ def optimal_uncertainty(
         Boxes of 10 of 1,000 evenly spread records are 0.01 wide, and the mean is wanted to within 0.05:
 
         >>> statistic = Statistic("mean", ("x",), accuracy=0.1)
-        >>> round(optimal_uncertainty({"x": (np.arange(1000) + 0.5) / 1000}, 10, [statistic], np.full(1000, 1000.0)), 6)
+        >>> round(estimate_optimum({"x": (np.arange(1000) + 0.5) / 1000}, 10, [statistic], np.full(1000, 1000.0)), 6)
         0.1
     """
     data = {name: np.ascontiguousarray(values, dtype=np.float64) for name, values in columns.items()}
-    weights = sensitivities(data, statistics).at(list(data.values()))
+    weights = measure_sensitivities(data, statistics).at(list(data.values()))
     used = [values for values, w in zip(data.values(), weights, strict=True) if np.max(w) > 0]
     if not used:
         return 0.0
-    estimate = _cell_density(used, neighbours) if density is None else np.asarray(density, dtype=np.float64)
-    return float(np.mean(uncertainty_at(weights, estimate, k)))
+    estimate = _estimate_density(used, neighbours) if density is None else np.asarray(density, dtype=np.float64)
+    return float(np.mean(measure_uncertainty(weights, estimate, k)))
 
 
-def _cell_density(columns: Sequence[Floats], neighbours: int = 64) -> Floats:
+def _estimate_density(columns: Sequence[Floats], neighbours: int = 64) -> Floats:
     """Estimate the count density at every record, records per unit of volume, from cells of about equal count."""
     size = len(columns[0])
     count = max(min(neighbours, size), 2)
     scales = [float(np.ptp(values)) or 1.0 for values in columns]
     points = Points([values / scale for values, scale in zip(columns, scales, strict=True)], [1.0] * len(columns))
     density = np.empty(size)
-    for block in blocks(points, rules := Rules(count, tries=1)):
+    for block in cut_into_blocks(points, rules := BoxRules(count, tries=1)):
         block_points = points.take(block.records)
-        nodes = root_nodes(block_points, np.array([len(block.records)]), block.lower[None], block.upper[None])
-        leaves, _, _ = grow(block_points, nodes, rules)
+        nodes = make_roots(block_points, np.array([len(block.records)]), block.lower[None], block.upper[None])
+        leaves, _, _ = grow_boxes(block_points, nodes, rules)
         starts = np.cumsum(leaves.sizes) - leaves.sizes
         logs = np.log(leaves.sizes.astype(np.float64))
         for values, scale in zip(block_points.values, scales, strict=True):

@@ -1,4 +1,4 @@
-"""The aggregates of ``anon.dp_table``: what a call asks for, and the whole numbers in which it is computed.
+"""The aggregates of ``anon.dp_table``: their text in a call, their bounds, and the whole numbers they are computed in.
 
 A person's contribution to a group is a whole number of units before anything is added up. Sums of whole numbers are
 exact, whatever the order of the rows, so that one person moves them by what the bounds say and not by a rounding more:
@@ -72,15 +72,17 @@ class Aggregate:
         return int(width) if is_whole and MOST_STEPS / 10 <= width <= MOST_STEPS else MOST_STEPS
 
 
-def part(place: int, name: str) -> str:
+def name_part(index: int, name: str) -> str:
     """Name the column in which a part of an aggregate travels."""
-    return f"_duckanon_{name}_{place}"
+    return f"_duckanon_{name}_{index}"
 
 
-def parse(texts: Sequence[str], bounds: Mapping[str, Sequence[float]] | None, max_rows: int | None) -> list[Aggregate]:
+def parse_aggregates(
+    texts: Sequence[str], bounds: Mapping[str, Sequence[float]] | None, max_rows: int | None
+) -> list[Aggregate]:
     """Return the aggregates of a call, or raise a ValueError with the sentence that refuses one of them."""
-    given = {name.lower(): pair for name, pair in (bounds or {}).items()}
-    found, used = [], set()
+    pairs = {name.lower(): pair for name, pair in (bounds or {}).items()}
+    aggregates, idle = [], dict.fromkeys(pairs)
     for text in texts:
         match = _FORM.fullmatch(text)
         if match is None:
@@ -90,20 +92,20 @@ def parse(texts: Sequence[str], bounds: Mapping[str, Sequence[float]] | None, ma
             )
         _, _, kind, column, ranked, share = match.groups()
         if match[1] or match[2]:
-            found.append(Aggregate(text, match[1] or match[2], upper=1.0 if match[1] else float(max_rows or 0)))
+            aggregates.append(Aggregate(text, match[1] or match[2], upper=1.0 if match[1] else float(max_rows or 0)))
             continue
         column = (column or ranked).strip()
-        key = next((key for key in (text.strip().lower(), column.lower()) if key in given), None)
+        key = next((key for key in (text.strip().lower(), column.lower()) if key in pairs), None)
         if key is None:
             raise ValueError(f"bounds must have the smallest and the largest value of {text}; got none.")
-        used.add(key)
-        lower, upper = _bounds_of(key, given[key])
-        found.append(Aggregate(text, kind or "quantile", column, _share_of(text, share), lower, upper))
-    _refuse_idle(found, [name for name in given if name not in used], max_rows)
-    return found
+        idle.pop(key, None)
+        lower, upper = _read_bounds(key, pairs[key])
+        aggregates.append(Aggregate(text, kind or "quantile", column, _read_share(text, share), lower, upper))
+    _refuse_idle(aggregates, list(idle), max_rows)
+    return aggregates
 
 
-def _bounds_of(name: str, pair: Sequence[Any]) -> tuple[float, float]:
+def _read_bounds(name: str, pair: Sequence[Any]) -> tuple[float, float]:
     if len(pair) != 2 or not float(pair[0]) < float(pair[1]) or not math.isfinite(float(pair[1]) - float(pair[0])):
         raise ValueError(f"bounds must be a smaller and a larger number such as [0, 120]; got {list(pair)} of {name}.")
     if max(abs(float(end)) for end in pair) > 1e200 or float(pair[1]) - float(pair[0]) < 1e-200:
@@ -111,7 +113,7 @@ def _bounds_of(name: str, pair: Sequence[Any]) -> tuple[float, float]:
     return float(pair[0]), float(pair[1])
 
 
-def _share_of(text: str, share: str | None) -> float:
+def _read_share(text: str, share: str | None) -> float:
     if share is None:
         return 0.0
     try:
@@ -123,18 +125,17 @@ def _share_of(text: str, share: str | None) -> float:
     return number
 
 
-def _refuse_idle(found: Sequence[Aggregate], unused: Sequence[str], max_rows: int | None) -> None:
+def _refuse_idle(aggregates: Sequence[Aggregate], idle_bounds: Sequence[str], max_rows: int | None) -> None:
     """Refuse what is asked for twice, and options that nothing uses."""
-    if not found:
+    if not aggregates:
         raise ValueError("aggregates must have at least one aggregate such as 'count'; got [].")
-    names = [one.name.lower() for one in found]
-    for place, one in enumerate(found):
-        if names[place] in names[:place]:
-            raise ValueError(
-                f"aggregates must be different, since each costs a part of epsilon; got '{one.text}' twice."
-            )
-    if unused:
-        raise ValueError(f"bounds must be of columns in aggregates; got {unused[0]}.")
+    names = [aggregate.name.lower() for aggregate in aggregates]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            text = aggregates[index].text
+            raise ValueError(f"aggregates must be different, since each costs a part of epsilon; got '{text}' twice.")
+    if idle_bounds:
+        raise ValueError(f"bounds must be of columns in aggregates; got {idle_bounds[0]}.")
     if (max_rows is None) == ("rows" in names):
         needs = "max_rows must be the most rows of a person that count in a group where aggregates have 'rows'"
         raise ValueError(f"{needs}, and NULL where not; got {'NULL' if max_rows is None else max_rows}.")

@@ -6,50 +6,50 @@ from duckanon._core.common.contracts import InvariantUnder
 from duckanon._core.common.declare import Options, Parameter, Release
 from duckanon._core.common.parameters import PERSON, TBL
 from duckanon._core.common.rules import ColumnNames, Flag, ListOf, MapOf, Number, TableName, Text, Whole
-from duckanon._methods.dp.aggregates import parse
+from duckanon._methods.dp.aggregates import parse_aggregates
 
 
-def _aggregates_are_known(given: Options) -> str | None:
+def _aggregates_are_valid(options: Options) -> str | None:
     """Refuse aggregates that are none, or lack bounds."""
     try:
-        asked = parse(given["aggregates"], given["bounds"], given["max_rows"])
+        aggregates = parse_aggregates(options["aggregates"], options["bounds"], options["max_rows"])
     except ValueError as error:
         return str(error)
-    names = {name.lower() for one in asked for name in (one.name, one.error_name)}
-    for name in given["by"]:
+    names = {name.lower() for aggregate in aggregates for name in (aggregate.name, aggregate.error_name)}
+    for name in options["by"]:
         if name.lower() in names:
             return f'by must not name a column that the answer has too; got "{name}": rename it first.'
-        if name.lower() == (given["person"] or "").lower():
+        if name.lower() == (options["person"] or "").lower():
             return f'by must not name the column of person; got "{name}".'
     return None
 
 
-def _groups_fit(given: Options) -> str | None:
+def _groups_fit(options: Options) -> str | None:
     """Refuse a delta that nothing spends, and groups to be found without one."""
-    if not given["by"] and given["groups"] is not None:
+    if not options["by"] and options["groups"] is not None:
         return "groups must be NULL where by has no columns: there is one group, of all rows."
-    is_known = given["groups"] is not None or not given["by"]
-    if is_known and given["delta"]:
-        return f"delta must be 0 where the groups are public: nothing would spend it; got {given['delta']}."
-    if not is_known and not given["delta"]:
+    is_known = options["groups"] is not None or not options["by"]
+    if is_known and options["delta"]:
+        return f"delta must be 0 where the groups are public: nothing would spend it; got {options['delta']}."
+    if not is_known and not options["delta"]:
         return "delta must be above 0 (1e-6, say) to find groups in the data; or name a table of all groups in groups."
-    if given["max_groups"] > 1 and (given["person"] is None or not given["by"]):
-        where = "person is NULL, since a row is in one group" if given["by"] else "by has no columns"
-        return f"max_groups must be 1 where {where}; got {given['max_groups']}."
+    if options["max_groups"] > 1 and (options["person"] is None or not options["by"]):
+        where = "person is NULL, since a row is in one group" if options["by"] else "by has no columns"
+        return f"max_groups must be 1 where {where}; got {options['max_groups']}."
     return None
 
 
-def _is_accounted(given: Options) -> str | None:
+def _has_account(options: Options) -> str | None:
     """Refuse to draw without an account, unless the call says so."""
-    account = [name for name in ("account", "dataset", "consumer") if given[name] is not None]
-    if given["unaccounted"]:
+    account = [name for name in ("account", "dataset", "consumer") if options[name] is not None]
+    if options["unaccounted"]:
         return f"{account[0]} must be NULL where unaccounted is true." if account else None
-    if given["account"] is None:
+    if options["account"] is None:
         return (
             "account must name the file that keeps the budget (duckanon account budget makes it); "
             "unaccounted := true draws without one, and nothing then adds up what is given away."
         )
-    return None if given["dataset"] else "dataset must name the data set whose budget is spent; got NULL."
+    return None if options["dataset"] else "dataset must name the data set whose budget is spent; got NULL."
 
 
 DP_TABLE = Release(
@@ -112,7 +112,7 @@ DP_TABLE = Release(
         ),
         Parameter("unaccounted", Flag(), "Draw although no account adds up what was given away", False),
     ),
-    checks=(_aggregates_are_known, _groups_fit, _is_accounted),
+    checks=(_aggregates_are_valid, _groups_fit, _has_account),
     body="duckanon._bridge.dp_query:query",
     columns=(),
 )

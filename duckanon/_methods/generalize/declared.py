@@ -55,17 +55,17 @@ class Population:
         return "NULL or a finite number of at least k, or the name of a table, in quotes"
 
 
-def _population_is_enough(given: Options) -> str | None:
+def _population_is_enough(options: Options) -> str | None:
     """Refuse a population that has fewer people than a class."""
-    if isinstance(given["population"], int | float) and given["population"] < given["k"]:
-        return f"population must be {Population()}; got {given['population']}."
+    if isinstance(options["population"], int | float) and options["population"] < options["k"]:
+        return f"population must be {Population()}; got {options['population']}."
     return None
 
 
-def _methods_are_known(given: Options) -> str | None:
+def _methods_exist(options: Options) -> str | None:
     """Refuse methods that do not exist, and a hierarchy's where there is none."""
-    trees = {name.lower() for name in given["hierarchies"] or ()}
-    for name, method in (given["methods"] or {}).items():
+    trees = {name.lower() for name in options["hierarchies"] or ()}
+    for name, method in (options["methods"] or {}).items():
         if method not in METHODS:
             return f'the method of column "{name}" must be one of {", ".join(METHODS)}; got {method}.'
         if method == "hierarchy" and name.lower() not in trees:
@@ -106,12 +106,12 @@ _FITTING = (
 _ASKED = (shared.TBL, shared.COLS.having(meaning="The columns to generalize"), shared.K, *_FITTING)
 _SPREAD = shared.SENSITIVE.without("large", "policy")
 _CHECKS = (
-    shared.names_are_not_ours,
-    shared.person_is_no_col,
-    shared.sensitive_is_apart,
-    shared.l_is_whole,
+    shared.refuse_own_names,
+    shared.refuse_person_in_cols,
+    shared.refuse_sensitive_in_cols,
+    shared.refuse_fractional_l,
     _population_is_enough,
-    _methods_are_known,
+    _methods_exist,
 )
 
 GENERALIZE = Release(
@@ -128,7 +128,7 @@ GENERALIZE = Release(
         InvariantUnder(*TABLE),
     ),
     parameters=(*_ASKED, shared.KEPT, shared.PERSON, _SPREAD),
-    checks=(*_CHECKS, shared.keep_is_no_col),
+    checks=(*_CHECKS, shared.refuse_keep_in_cols),
     body="anon._generalized",
 )
 
@@ -159,15 +159,15 @@ _NULLS = Parameter(
 )
 
 
-def _k_or_buckets(given: Options) -> str | None:
-    if (given["k"] is None) == (given["buckets"] is None):
+def _has_k_or_buckets(options: Options) -> str | None:
+    if (options["k"] is None) == (options["buckets"] is None):
         return "give one of k, the least rows of a bucket, and buckets, their number."
     return None
 
 
 QUANTILE_PARTITION = ColumnReport(
     name="quantile_partition",
-    algorithm="duckanon._methods.generalize.partition.column_partitions:quantile",
+    algorithm="duckanon._methods.generalize.partition.column_partitions:report_quantiles",
     stage="generalize",
     summary="Splits one column into buckets of equal size, equal values together: the quantile transformation.",
     promises=(
@@ -184,14 +184,14 @@ QUANTILE_PARTITION = ColumnReport(
         ),
         _NULLS,
     ),
-    checks=(_k_or_buckets,),
+    checks=(_has_k_or_buckets,),
     schema=PARTITION_ROWS,
     unpacked_by="_partition",
 )
 
 OPTIMAL_PARTITION = ColumnReport(
     name="optimal_partition",
-    algorithm="duckanon._methods.generalize.partition.column_partitions:optimal",
+    algorithm="duckanon._methods.generalize.partition.column_partitions:report_optimum",
     stage="generalize",
     summary="Splits one column into buckets of at least k rows at the least possible cost.",
     promises=(

@@ -21,9 +21,9 @@ from scipy.optimize import minimize
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Floats
-from duckanon._methods.intervals.influence import DEPENDENT
+from duckanon._methods.intervals.moments import DEPENDENT
+from duckanon._methods.intervals.rectangles import find_best_points
 from duckanon._methods.intervals.scaled import EPS, ScaledBoxes
-from duckanon._methods.intervals.zonotopes import best_points
 
 _CLIMB = 40  # steps at most; each gains less than the one before
 _GAIN = 1e-9  # share of the coefficient that a step must gain to be followed by another
@@ -49,7 +49,7 @@ class _Fit(NamedTuple):
     doubt: float  # the rounding error of the value at most
 
 
-class Attained:
+class CoefficientSearch:
     """Searches tables within the boxes, the target's column first, for extreme coefficients.
 
     No search is begun after the deadline, by `time.monotonic`.
@@ -63,7 +63,7 @@ class Attained:
         self._half = np.maximum(0.5 * (boxes.hi - boxes.lo) - 4 * EPS, 0.0)
         self._zero = -np.ldexp(boxes.center[1:], -boxes.exponent[1:])  # 0 of the data, in scaled units
 
-    def end(self, coefficient: int | None, sign: float) -> float:
+    def find_end(self, coefficient: int | None, sign: float) -> float:
         """Find a large coefficient of a predictor that some table has, for sign -1 a small one.
 
         None is the intercept, less the target's center. It is not on the other side of the midpoints' coefficient, and
@@ -71,26 +71,28 @@ class Attained:
         """
         start = self._fit(self._middle, self._boxes.share, coefficient)
         best = start
-        climbed = [self._climbed(start, coefficient, sign, move) for move in (self._by_slopes, self._by_products)]
-        for table in self._starts(climbed):
+        climbed = [
+            self._climb(start, coefficient, sign, move) for move in (self._move_by_slopes, self._move_by_products)
+        ]
+        for table in self._list_starts(climbed):
             if time.monotonic() >= self._deadline or not np.isfinite(best.value):
                 break
-            found = self._smooth(table, coefficient, sign, start.value)
-            if sign * found.value - found.doubt > sign * best.value - best.doubt:
-                best = found
+            fit = self._search_smoothly(table, coefficient, sign, start.value)
+            if sign * fit.value - fit.doubt > sign * best.value - best.doubt:
+                best = fit
         # All coefficients between the midpoints' and one that is attained are attained too.
         return sign * max(sign * best.value - best.doubt, sign * start.value)
 
-    def end_near(self, table: Floats, coefficient: int | None, sign: float) -> float:
-        """Find a large coefficient like `end`, by a search that begins with a table, columns x boxes."""
+    def find_end_near(self, table: Floats, coefficient: int | None, sign: float) -> float:
+        """Find a large coefficient like `find_end`, by a search that begins with a table, columns x boxes."""
         start = self._fit(self._middle, self._boxes.share, coefficient)
-        found = self._smooth(np.hstack([table, table]), coefficient, sign, start.value)
-        return sign * (sign * found.value - found.doubt)
+        fit = self._search_smoothly(np.hstack([table, table]), coefficient, sign, start.value)
+        return sign * (sign * fit.value - fit.doubt)
 
-    def _climbed(
+    def _climb(
         self, start: _Fit, coefficient: int | None, sign: float, move: Callable[[_Fit, float], Floats]
     ) -> Floats:
-        """Move every record to where the fit before wants it, until that gains nothing."""
+        """Move every record by the last fit, until that gains nothing."""
         points, best = self._middle, start
         for _ in range(_CLIMB):
             progress.check()
@@ -101,17 +103,17 @@ class Attained:
             points, best = moved, fit
         return points
 
-    def _by_slopes(self, fit: _Fit, sign: float) -> Floats:
+    def _move_by_slopes(self, fit: _Fit, sign: float) -> Floats:
         """Move every record to the end of its box to which the derivative points."""
         return np.asarray(self._middle + np.sign(sign * fit.slopes) * self._half)
 
-    def _by_products(self, fit: _Fit, sign: float) -> Floats:
+    def _move_by_products(self, fit: _Fit, sign: float) -> Floats:
         """Move every record to the point of its box where lever times residual is largest."""
         at_mean = float(fit.lever @ fit.mean) - fit.constant, float(fit.residual @ fit.mean)
-        points = best_points(self._boxes, sign * fit.lever, fit.residual, None, sign * at_mean[0], at_mean[1])
+        points = find_best_points(self._boxes, sign * fit.lever, fit.residual, None, sign * at_mean[0], at_mean[1])
         return np.clip(points, self._middle - self._half, self._middle + self._half)
 
-    def _starts(self, climbed: list[Floats]) -> list[Floats]:
+    def _list_starts(self, climbed: list[Floats]) -> list[Floats]:
         """Return the tables from which the search begins, the two halves of all boxes beside each other."""
         starts = [np.hstack([points, points]) for points in climbed]
         boxes = len(self._boxes.share)
@@ -123,7 +125,7 @@ class Attained:
             starts.append(np.hstack([climbed[i % len(climbed)] if i < len(climbed) else corner, apart]))
         return starts
 
-    def _smooth(self, table: Floats, coefficient: int | None, sign: float, start: float) -> _Fit:
+    def _search_smoothly(self, table: Floats, coefficient: int | None, sign: float, start: float) -> _Fit:
         """Move all records at once towards a larger sign * coefficient; `start` is that of the midpoints."""
         boxes = self._boxes
         # A box of an odd number of records has a larger half; one of a single record has only one.

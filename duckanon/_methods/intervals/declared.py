@@ -66,16 +66,16 @@ _STATISTIC = Parameter(
 )
 
 
-def _apart(rows: pa.Schema, *asked: str) -> Callable[[Options], str | None]:
+def _check_apart(rows: pa.Schema, *asked: str) -> Callable[[Options], str | None]:
     """Refuse weights and groups that are asked for themselves, and groups that are called like an answer."""
 
-    def check(given: Options) -> str | None:
-        named = [given[parameter] for parameter in asked]
-        cols = {name.lower() for some in named for name in ([some] if isinstance(some, str) else some)}
-        weights = given.get("weights")
+    def check(options: Options) -> str | None:
+        named = [options[parameter] for parameter in asked]
+        cols = {name.lower() for names in named for name in ([names] if isinstance(names, str) else names)}
+        weights = options.get("weights")
         if weights is not None and weights.lower() in cols:
             return f'weights must be a column that is not asked for; got "{weights}".'
-        for name in given["by"] or ():
+        for name in options["by"] or ():
             if name.lower() in cols or name.lower() == (weights or "").lower():
                 return f'by must not name a column that is asked for; got "{name}".'
             if name.lower() in rows.names:
@@ -85,16 +85,16 @@ def _apart(rows: pa.Schema, *asked: str) -> Callable[[Options], str | None]:
     return check
 
 
-def _target_is_no_predictor(given: Options) -> str | None:
+def _target_is_no_predictor(options: Options) -> str | None:
     """Refuse a target that is to predict itself."""
-    if given["target"].lower() in (name.lower() for name in given["predictors"]):
-        return f"predictors must be columns other than the target; got {given['predictors']}."
+    if options["target"].lower() in (name.lower() for name in options["predictors"]):
+        return f"predictors must be columns other than the target; got {options['predictors']}."
     return None
 
 
 INTERVAL_STATISTICS = Report(
     name="interval_statistics",
-    algorithm="duckanon._methods.intervals.statistics_report:interval_statistics",
+    algorithm="duckanon._methods.intervals.statistics:interval_statistics",
     stage="release",
     summary="Estimates statistics of columns of intervals, each with a guaranteed range.",
     promises=(
@@ -108,7 +108,7 @@ INTERVAL_STATISTICS = Report(
         Parameter("unbiased", Flag(), "Whether variances of `N` records are multiplied by `N / (N - 1)`", False),
         _BY,
     ),
-    checks=(_apart(_STATISTICS_ROWS, "cols"),),
+    checks=(_check_apart(_STATISTICS_ROWS, "cols"),),
     body="anon._interval_statistics",
     schema=_STATISTICS_ROWS,
 )
@@ -135,7 +135,7 @@ INTERVAL_REGRESSION = Report(
         ),
         _BY,
     ),
-    checks=(_target_is_no_predictor, _apart(_REGRESSION_ROWS, "target", "predictors")),
+    checks=(_target_is_no_predictor, _check_apart(_REGRESSION_ROWS, "target", "predictors")),
     body="anon._interval_regression",
     schema=_REGRESSION_ROWS,
 )
@@ -158,7 +158,7 @@ INTERVAL_COUNTS = Report(
         ),
         _BY,
     ),
-    checks=(_apart(_COUNTS_ROWS),),
+    checks=(_check_apart(_COUNTS_ROWS),),
     body="anon._interval_counts",
     schema=_COUNTS_ROWS,
 )

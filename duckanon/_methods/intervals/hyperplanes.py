@@ -43,7 +43,7 @@ _NARROWEST = 2.0**-6  # the widest angle of a cone that is not halved any more
 
 
 @dataclass(frozen=True)
-class _Cell:
+class _HyperplaneCell:
     """The simplex of some vertices; with rays everything behind it, seen from 0, as well."""
 
     vertices: Floats  # vertices x free coefficients: as many as there are free coefficients, and one more without rays
@@ -76,7 +76,7 @@ class Hyperplanes:
         self._hint: _Hint | None = None
         self._looked = 0  # cells so far
 
-    def end(self, inner: float, sign: float, width: float, accuracy: float) -> tuple[float, float]:
+    def find_end(self, inner: float, sign: float, width: float, accuracy: float) -> tuple[float, float]:
         """Return what is attained, and the value nearest to it that no table reaches: infinite where none was excluded.
 
         Where a hyperplane is not excluded since some mixture of tables is in it, a climb from there may find that more
@@ -102,13 +102,13 @@ class Hyperplanes:
                 break
             if abs(t - inner) > limit or self._is_over():
                 break
-            if self._is_excluded(t):
+            if self._has_no_table(t):
                 excluded = t
                 continue
             open_to = t
-            found = inner if self._met is None or self._is_over() else self._climb(self._met)
-            if sign * (found - inner) > width:
-                inner = found
+            attained = inner if self._met is None or self._is_over() else self._climb(self._met)
+            if sign * (attained - inner) > width:
+                inner = attained
                 if sign * (inner - t) > 0:
                     open_to, step = inner, max(0.7 * accuracy * abs(inner - estimate), width)
         return inner, float(excluded)
@@ -117,10 +117,10 @@ class Hyperplanes:
         """Tell whether the end has had its time."""
         return self._looked >= _EFFORT * self._cells or time.monotonic() >= self._deadline
 
-    def _is_excluded(self, t: float) -> bool:
+    def _has_no_table(self, t: float) -> bool:
         """Tell whether no table has the coefficient t, proven; False says nothing."""
         size = self._equations.free
-        work, first, self._met = _cover(size), self._looked, None
+        work, first, self._met = _cover_space(size), self._looked, None
         self._hint = None if self._hint is None else _Hint(self._hint.form, {})
         while work:
             if self._looked - first >= self._cells or self._is_over():
@@ -128,24 +128,24 @@ class Hyperplanes:
             self._looked += 1
             cell = work.pop()
             progress.check()
-            verdict = self._judged(t, cell)
+            verdict = self._judge(t, cell)
             if verdict == "excluded":
                 continue
             if verdict == "attained":
                 return False
-            parts = _parts_of(cell, verdict == "rising")
+            parts = _split_cell(cell, verdict == "rising")
             if parts is None:
                 return False
             work += parts
         return True
 
-    def _judged(self, t: float, cell: _Cell) -> str:
+    def _judge(self, t: float, cell: _HyperplaneCell) -> str:
         """Say whether a cell is excluded, has to be parted, or has points that tables attain.
 
         'rising' means that the cell's angle is too wide for one form.
         """
         equations = self._equations
-        rays = [equations.direction(u) for u in cell.vertices] if cell.rays else []
+        rays = [equations.find_direction(u) for u in cell.vertices] if cell.rays else []
 
         def is_falling(form: Floats) -> bool:
             return all(equations.is_falling(form, ray) for ray in rays)
@@ -153,37 +153,37 @@ class Hyperplanes:
         hint = self._hint
         if hint is not None and self._is_below(t, cell, hint) and is_falling(hint.form):
             return "excluded"
-        center = equations.point(t, cell.vertices.mean(axis=0))[0]
-        ends = [(equations.point(t, u)[0], 1.0) for u in cell.vertices] + [(ray, 0.0) for ray, _ in rays]
-        turned = self._separating(ends, equations.guess(center), _WIDE_LOOKS)
+        center = equations.locate(t, cell.vertices.mean(axis=0))[0]
+        ends = [(equations.locate(t, u)[0], 1.0) for u in cell.vertices] + [(ray, 0.0) for ray, _ in rays]
+        turned = self._separate(ends, equations.guess_form(center), _WIDE_LOOKS)
         if turned is not None:
-            found = _Hint(equations.white @ turned, {})
-            if is_falling(found.form) and self._is_below(t, cell, found):
-                self._hint = found
+            new_hint = _Hint(equations.white @ turned, {})
+            if is_falling(new_hint.form) and self._is_below(t, cell, new_hint):
+                self._hint = new_hint
                 return "excluded"
-        turned = self._separating([(center, 1.0)], equations.guess(center))
+        turned = self._separate([(center, 1.0)], equations.guess_form(center))
         if turned is None:
             return "attained"
         return "open" if is_falling(equations.white @ turned) else "rising"
 
-    def _is_below(self, t: float, cell: _Cell, hint: _Hint) -> bool:
+    def _is_below(self, t: float, cell: _HyperplaneCell, hint: _Hint) -> bool:
         """Tell whether l g(b) is below 0 for every table at all vertices of a cell."""
         equations = self._equations
         known = hint.is_below
         unknown = []
         for u in cell.vertices:
             if (below := known.get(u.tobytes())) is None:
-                unknown.append((u.tobytes(), equations.point(t, u)))
+                unknown.append((u.tobytes(), equations.locate(t, u)))
             elif not below:
                 return False
         # The vertex that the midpoints' table is nearest to is the likeliest to fail.
-        for name, point in sorted(unknown, key=lambda item: -equations.of_middle(hint.form, item[1][0])):
+        for name, point in sorted(unknown, key=lambda item: -equations.evaluate_middle(hint.form, item[1][0])):
             known[name] = equations.is_below(hint.form, point)
             if not known[name]:
                 return False
         return True
 
-    def _separating(self, ends: list[tuple[Floats, float]], guess: Floats, looks: int = _LOOKS) -> Floats | None:
+    def _separate(self, ends: list[tuple[Floats, float]], guess: Floats, looks: int = _LOOKS) -> Floats | None:
         """Look for a form with l g < 0 for all tables: the shortest vector of the hull of their g, turned around.
 
         l g shall be below 0 at all ends: points, with 1, and directions, with 0. The form has length 1, in the
@@ -194,8 +194,8 @@ class Hyperplanes:
         turned = guess / (np.linalg.norm(guess) or 1.0)
         seen: list[Floats] = []
         for look in range(looks):
-            seen += [white.T @ equations.support(white @ turned, end, target) for end, target in ends]
-            shortest = _shortest(np.array(seen))
+            seen += [white.T @ equations.find_support(white @ turned, end, target) for end, target in ends]
+            shortest = _find_shortest(np.array(seen))
             length = float(np.linalg.norm(shortest))
             if length < 1e-7 * equations.deviation:
                 break
@@ -207,11 +207,11 @@ class Hyperplanes:
         if max(float(g @ turned) for g in seen) < 0:
             return np.asarray(turned)
         if len(ends) == 1:
-            self._met = equations.table(white @ turned, *ends[0])
+            self._met = equations.find_table(white @ turned, *ends[0])
         return None
 
 
-def _shortest(vectors: Floats) -> Floats:
+def _find_shortest(vectors: Floats) -> Floats:
     """Return the shortest vector of the convex hull of a few, nearly (Wolfe's algorithm)."""
     squares = (vectors**2).sum(axis=1)
     used, shares = [int(np.argmin(squares))], np.ones(1)
@@ -241,18 +241,18 @@ def _shortest(vectors: Floats) -> Floats:
     return np.asarray(shares @ vectors[used])
 
 
-def _cover(size: int) -> list[_Cell]:
+def _cover_space(size: int) -> list[_HyperplaneCell]:
     """Cover the space with the simplices of a cross-polytope around 0, and the cones behind them."""
     if size == 0:
-        return [_Cell(np.zeros((1, 0)), rays=False)]  # the only point
+        return [_HyperplaneCell(np.zeros((1, 0)), rays=False)]  # the only point
     cells = []
     for signs in product((-_RADIUS, _RADIUS), repeat=size):
         corner = np.diag(signs)
-        cells += [_Cell(corner, rays=True), _Cell(np.vstack([np.zeros(size), corner]), rays=False)]
+        cells += [_HyperplaneCell(corner, rays=True), _HyperplaneCell(np.vstack([np.zeros(size), corner]), rays=False)]
     return cells
 
 
-def _parts_of(cell: _Cell, wide: bool) -> list[_Cell] | None:
+def _split_cell(cell: _HyperplaneCell, wide: bool) -> list[_HyperplaneCell] | None:
     """Halve a cell at its longest edge, or cut a cone in a near part and a far one; None where it is small already."""
     vertices = cell.vertices
     if not vertices.size:
@@ -267,7 +267,7 @@ def _parts_of(cell: _Cell, wide: bool) -> list[_Cell] | None:
             return None
         beyond = 2 * vertices
         near = [np.vstack([vertices[: i + 1], beyond[i:]]) for i in range(len(vertices))]
-        return [_Cell(beyond, rays=True), *(_Cell(part, rays=False) for part in near)]
+        return [_HyperplaneCell(beyond, rays=True), *(_HyperplaneCell(part, rays=False) for part in near)]
     longest = max(lengths, key=lengths.__getitem__)
     if lengths[longest] < _SMALLEST:
         return None
@@ -275,5 +275,5 @@ def _parts_of(cell: _Cell, wide: bool) -> list[_Cell] | None:
     for kept in longest:
         part = vertices.copy()
         part[kept] = 0.5 * (vertices[longest[0]] + vertices[longest[1]])
-        halves.append(_Cell(part, cell.rays))
+        halves.append(_HyperplaneCell(part, cell.rays))
     return halves

@@ -1,13 +1,18 @@
-"""Boxes as arrays: checked, brought to a common scale, with shares in place of counts.
+"""Boxes as arrays: checked, brought to a common scale, with shares in place of counts, and linear forms over them.
 
 The statistics over boxes are computed on columns that are moved to their middle and divided by a power of two, so that
 all numbers lie within [-1, 1] and nothing overflows.  Both steps are rounded outward: the scaled box encloses the true
-one, and what holds for every table in the scaled boxes holds for every table in the true ones.
+one, and what holds for every table in the scaled boxes holds for every table in the true ones.  `Forms` are two linear
+forms of a record; the largest mean of their product over all tables is computed by `rectangles`.
+
+References:
+    REFERENCES.md, Boxes, "Exact ranges over boxes": separable bounds.
 """
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -79,31 +84,29 @@ class ScaledBoxes:
         """Relative rounding error of a weighted sum over the boxes, generously."""
         return (32 + float(np.log2(len(self.share) + 1))) * EPS
 
-    def taken(self, place: Ints) -> ScaledBoxes:
-        """Return the boxes of these places, as new arrays; a box may be taken several times."""
-        lo, hi, amount, share = self.lo[:, place], self.hi[:, place], self.amount[place], self.share[place]
-        return replace(self, lo=lo, hi=hi, amount=amount, share=share, records=self.records[place])
+    def take(self, boxes: Ints) -> ScaledBoxes:
+        """Return the boxes with these indices, as new arrays; an index may occur several times."""
+        lo, hi, amount, share = self.lo[:, boxes], self.hi[:, boxes], self.amount[boxes], self.share[boxes]
+        return replace(self, lo=lo, hi=hi, amount=amount, share=share, records=self.records[boxes])
 
     def scale(self, *columns: int) -> int:
         """Exponent of the product of these columns' units."""
         return int(sum(self.exponent[list(columns)]))
 
 
-def scaled_boxes(
-    lo: ArrayLike, hi: ArrayLike, multiplicity: ArrayLike, weights: ArrayLike | None = None
-) -> ScaledBoxes:
+def scale_boxes(lo: ArrayLike, hi: ArrayLike, multiplicity: ArrayLike, weights: ArrayLike | None = None) -> ScaledBoxes:
     """Check boxes and bring them to scale; boxes of weight 0 are kept, with a share of 0.
 
     Ends are boxes x columns. The weight is that of every record in the box; 1 when it is None.
     """
-    low, high = checked_ends(lo, hi)
+    low, high = check_ends(lo, hi)
     boxes, columns = low.shape
-    records = checked_counts(multiplicity, boxes)
-    amount = records.astype(np.float64) if weights is None else records * checked_weights(weights, boxes)
+    records = check_counts(multiplicity, boxes)
+    amount = records.astype(np.float64) if weights is None else records * check_weights(weights, boxes)
     share = amount / amount.max()
     share /= share.sum()
     used = share > 0
-    scaled = [_scaled(low[:, i], high[:, i], used) for i in range(columns)]
+    scaled = [_scale_column(low[:, i], high[:, i], used) for i in range(columns)]
     return ScaledBoxes(
         lo=np.stack([s[0] for s in scaled]),
         hi=np.stack([s[1] for s in scaled]),
@@ -115,7 +118,7 @@ def scaled_boxes(
     )
 
 
-def matrix(values: ArrayLike, name: str) -> Floats:
+def read_matrix(values: ArrayLike, name: str) -> Floats:
     """Return numbers as a matrix, boxes x columns; a list is one column."""
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim == 1:
@@ -125,9 +128,9 @@ def matrix(values: ArrayLike, name: str) -> Floats:
     return numbers
 
 
-def checked_ends(lo: ArrayLike, hi: ArrayLike) -> tuple[Floats, Floats]:
+def check_ends(lo: ArrayLike, hi: ArrayLike) -> tuple[Floats, Floats]:
     """Return the ends of boxes as matrices, boxes x columns, or say what is wrong with them."""
-    low, high = matrix(lo, "lo"), matrix(hi, "hi")
+    low, high = read_matrix(lo, "lo"), read_matrix(hi, "hi")
     if low.shape != high.shape:
         raise ValueError(f"hi must have the shape of lo, {low.shape}; got {high.shape}.")
     if 0 in low.shape:
@@ -140,7 +143,7 @@ def checked_ends(lo: ArrayLike, hi: ArrayLike) -> tuple[Floats, Floats]:
     return low, high
 
 
-def checked_counts(multiplicity: ArrayLike, boxes: int) -> Ints:
+def check_counts(multiplicity: ArrayLike, boxes: int) -> Ints:
     """Return the number of records per box, or say what is wrong with it."""
     counts = np.asarray(multiplicity)
     if counts.shape != (boxes,):
@@ -151,7 +154,7 @@ def checked_counts(multiplicity: ArrayLike, boxes: int) -> Ints:
     return counts.astype(np.int64)
 
 
-def checked_weights(weights: ArrayLike, boxes: int) -> Floats:
+def check_weights(weights: ArrayLike, boxes: int) -> Floats:
     """Return the weight of each record of a box, divided by the largest, or say what is wrong with the weights."""
     numbers = np.asarray(weights, dtype=np.float64)
     if numbers.shape != (boxes,):
@@ -161,7 +164,7 @@ def checked_weights(weights: ArrayLike, boxes: int) -> Floats:
     return np.asarray(numbers / numbers.max())
 
 
-def outward(value: float, exponent: int, up: bool, offset: float = 0.0) -> float:
+def unscale_outward(value: float, exponent: int, up: bool, offset: float = 0.0) -> float:
     """Bring a scaled end back to the units of the data, rounded outward (up for an upper end), and add the offset."""
     away = np.inf if up else -np.inf
     with np.errstate(over="ignore", under="ignore"):
@@ -172,14 +175,14 @@ def outward(value: float, exponent: int, up: bool, offset: float = 0.0) -> float
     if offset == 0.0:
         return result
     with np.errstate(over="ignore", invalid="ignore"):
-        total, error = _two_sum(np.array([result]), offset)
+        total, error = _add_exactly(np.array([result]), offset)
     if not np.isfinite(total[0]):
         # Only the last ulp before infinity can overflow: a mean lies within its data.
         return float(away if (total[0] > 0) == up else np.nextafter(total[0], 0.0))
     return float(total[0] if error[0] == 0 else np.nextafter(total[0], away))
 
 
-def _scaled(lo: Floats, hi: Floats, used: Bools) -> tuple[Floats, Floats, float, int]:
+def _scale_column(lo: Floats, hi: Floats, used: Bools) -> tuple[Floats, Floats, float, int]:
     """Scale one column: lower ends, upper ends, center, exponent."""
     # Boxes without weight must not widen the range, as they may lie anywhere.
     lo, hi = np.where(used, lo, lo[used][0]), np.where(used, hi, hi[used][0])
@@ -191,8 +194,8 @@ def _scaled(lo: Floats, hi: Floats, used: Bools) -> tuple[Floats, Floats, float,
         middle = float(low[0])
     center = float(np.ldexp(middle, first))
     middle = float(np.ldexp(center, -first))
-    low, low_error = _two_sum(low, -middle)
-    high, high_error = _two_sum(high, -middle)
+    low, low_error = _add_exactly(low, -middle)
+    high, high_error = _add_exactly(high, -middle)
     low = np.where(low_error < 0, np.nextafter(low, -np.inf), low)
     high = np.where(high_error > 0, np.nextafter(high, np.inf), high)
     spread = max(abs(float(low.min())), abs(float(high.max())))
@@ -200,8 +203,43 @@ def _scaled(lo: Floats, hi: Floats, used: Bools) -> tuple[Floats, Floats, float,
     return np.ldexp(low, -second), np.ldexp(high, -second), center, first + second
 
 
-def _two_sum(a: Floats, b: float) -> tuple[Floats, Floats]:
+def _add_exactly(a: Floats, b: float) -> tuple[Floats, Floats]:
     """Sum and its exact rounding error (Knuth)."""
     total = a + b
     other = total - a
     return total, (a - (total - other)) + (b - other)
+
+
+@dataclass(frozen=True)
+class Peak:
+    """Moments of the table in which every record is at the best point of its box for one (u, v)."""
+
+    value: float  # the mean of the largest products, rounded up
+    exact: float  # the same as computed
+    # mean_a, mean_r: the means of the forms in that table
+    mean_a: float
+    mean_r: float
+    second: Floats | None  # 2 x 2 float64 or None: the second moments of a and r about (u, v) in that table
+
+
+class Forms(ABC):
+    """Two linear forms over boxes, by their coefficients of each column, brought to means of equal reach."""
+
+    def __init__(self, boxes: ScaledBoxes, a: Floats, r: Floats) -> None:
+        a, r = np.asarray(a, dtype=np.float64), np.asarray(r, dtype=np.float64)
+        used = (a != 0) | (r != 0)
+        self.slack = boxes.slack + 8 * np.count_nonzero(used) * EPS
+        reach_a, reach_r = float(np.abs(a) @ boxes.mean_half), float(np.abs(r) @ boxes.mean_half)
+        # The product of the two stays the same.
+        ratio = np.sqrt(reach_r / reach_a) if reach_a > 0 and reach_r > 0 else 1.0
+        self.ratio = float(2.0 ** np.round(np.log2(ratio)))
+        self.a, self.r = a * self.ratio, r / self.ratio
+        self.reach_a, self.reach_r = reach_a * self.ratio, reach_r / self.ratio
+        self.reach_t = float(np.abs(self.a - self.r) @ boxes.mean_half) * (1 + self.slack)
+        self.center_a, self.center_r = float(self.a @ boxes.mean_middle), float(self.r @ boxes.mean_middle)
+        # size_a, size_r: the means of the squares that the forms have at most
+        self.size_a, self.size_r = (float(np.abs(form) @ boxes.sizes @ np.abs(form)) for form in (self.a, self.r))
+
+    @abstractmethod
+    def peak(self, u: float, v: float, moments: bool = False) -> Peak:
+        """Put every record at the best point of its box for (a - u)(r - v), with second moments if asked for."""

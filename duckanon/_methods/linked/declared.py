@@ -17,11 +17,11 @@ TABLE_NAME, ROW_COUNT = "table_name", "row_count"
 _ENDINGS = re.compile(r"(\.(parquet|csv|tsv|txt|json|jsonl|ndjson|arrow|feather|xlsx|gz|zst))+$", re.IGNORECASE)
 
 
-def released_name(table: str) -> str:
+def shorten_name(table: str) -> str:
     """Return what the result calls a table: a file without folders and endings, since paths tell about their owner.
 
     Examples:
-        >>> released_name("/home/jane/visits.csv.gz"), released_name("visits.parquet"), released_name("clinic.visits")
+        >>> shorten_name("/home/jane/visits.csv.gz"), shorten_name("visits.parquet"), shorten_name("clinic.visits")
         ('visits', 'visits', 'clinic.visits')
     """
     file = re.split(r"[/\\]", table.split("?")[0] if "://" in table else table)[-1]
@@ -42,34 +42,34 @@ class _Bands(OneOf):
     null = True
 
 
-def _known_names_tables(given: Options) -> str | None:
-    known, tables = given["known"], given["tables"]
+def _has_known_of_tables(options: Options) -> str | None:
+    known, tables = options["known"], options["tables"]
     if isinstance(known, dict) and sorted(known) != sorted(tables):
         return f"known must have a number for each of tables; got {', '.join(known)}."
     return None
 
 
-def _names_are_apart(given: Options) -> str | None:
+def _names_are_apart(options: Options) -> str | None:
     """Refuse a column that has two tasks."""
     seen: dict[str, str] = {TABLE_NAME: "the result", ROW_COUNT: "the result"}
     for parameter in ("person", "cols", "class"):
-        names = given[parameter] or ()
+        names = options[parameter] or ()
         for name in (names,) if isinstance(names, str) else names:
             if name.lower() in seen:
                 return f'{parameter} must not name a column of {seen[name.lower()]}; got "{name}".'
             seen[name.lower()] = parameter
-    for name in given["keep"] or ():
+    for name in options["keep"] or ():
         if seen.get(name.lower()) in ("cols", "class", "the result"):
             return f'keep must not name a column of {seen[name.lower()]}; got "{name}".'
-    if given["people"] in given["tables"]:
-        return f"people must be none of tables; got {given['people']}."
+    if options["people"] in options["tables"]:
+        return f"people must be none of tables; got {options['people']}."
     return None
 
 
-def _tables_have_names(given: Options) -> str | None:
+def _tables_have_names(options: Options) -> str | None:
     """Refuse files that are called alike, which the result could not tell apart."""
-    tables = [*given["tables"], *([given["people"]] if given["people"] else [])]
-    names = [released_name(table).lower() for table in tables]
+    tables = [*options["tables"], *([options["people"]] if options["people"] else [])]
+    names = [shorten_name(table).lower() for table in tables]
     alike = [table for table, name in zip(tables, names, strict=True) if names.count(name) > 1]
     if alike:
         return (
@@ -78,11 +78,11 @@ def _tables_have_names(given: Options) -> str | None:
     return None
 
 
-def _limits_have_column(given: Options) -> str | None:
-    is_asked = given["max_confidence"] is not None or given["l"] > 1 or given["t"] is not None
-    if is_asked and given["sensitive"] is None:
+def _limits_have_column(options: Options) -> str | None:
+    is_asked = options["max_confidence"] is not None or options["l"] > 1 or options["t"] is not None
+    if is_asked and options["sensitive"] is None:
         return "sensitive must name the column that max_confidence, l and t are about; got NULL."
-    if not is_asked and given["sensitive"] is not None:
+    if not is_asked and options["sensitive"] is not None:
         return "max_confidence, l or t must say what may be learned about sensitive; got none of them."
     return None
 
@@ -133,7 +133,7 @@ RELEASE_LINKED = Release(
         ).without("policy"),
         Parameter(
             "class",
-            shared._SOME,
+            shared._COLUMN_LIST,
             "Columns of the person that somebody may know, already coarse: of `people`, or of all tables. They are "
             "released as they are, and each of their classes must have `k` people",
             None,
@@ -170,7 +170,7 @@ RELEASE_LINKED = Release(
         shared.MAX_SUPPRESSED_FRACTION.having(default=0.01).without("policy"),
         shared.SEED,
     ),
-    checks=(_known_names_tables, _names_are_apart, _tables_have_names, _limits_have_column),
+    checks=(_has_known_of_tables, _names_are_apart, _tables_have_names, _limits_have_column),
     body="anon._release_linked",
     hands_over=True,
     coded=True,

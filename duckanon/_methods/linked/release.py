@@ -1,29 +1,97 @@
-"""The rows that ``anon.release_linked`` returns: those of several tables, with labels that k people share."""
+"""The rows that ``anon.release_linked`` returns: those of several tables, with labels that k people share.
+
+People are put into classes by the class columns, and by the band of their number of events where that is released. Each
+table gets a ladder of labels (`ladders`), and each class finds the finest level at which its rows can be shown
+(`class_levels`); rows that no level can show are left out. What is left is joined, shuffled and returned as one table.
+The cost is that of `class_levels`: it grows with the sets of at most m rows of a person.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from duckanon._core.common import progress
-from duckanon._core.common.arguments import generator
-from duckanon._core.common.arrays import Ints, Ints32
-from duckanon._core.common.codes import ranks_of
-from duckanon._core.common.memory import give_back
+from duckanon._core.common.arguments import make_generator
+from duckanon._core.common.arrays import Ints, Ints32, sort_distinct
+from duckanon._core.common.codes import encode_columns, rank_values
 from duckanon._core.common.parameters import Kept, refuse_other_columns
+from duckanon._core.common.resources import free_memory
 from duckanon._core.privacy.narrowing import refuse_narrowing
-from duckanon._methods.generalize.hierarchies import HierarchyRow, hierarchy_tables
-from duckanon._methods.linked.class_levels import Part, levels_by_class
-from duckanon._methods.linked.column_levels import column_levels
-from duckanon._methods.linked.declared import ROW_COUNT, TABLE_NAME, SensitiveLimits, released_name
-from duckanon._methods.linked.dense_numbers import ranked
-from duckanon._methods.linked.ladders import asked_levels, found_steps, given_steps, hidden_steps, ladder_of
-from duckanon._methods.linked.people import BAND_NAMES, bands_of, classes_of, counts_of, parts_of
+from duckanon._methods.generalize.hierarchies import HierarchyRow, HierarchyTable, read_hierarchies
+from duckanon._methods.linked.choices import rank_keys
+from duckanon._methods.linked.class_levels import EventTable, find_levels
+from duckanon._methods.linked.declared import ROW_COUNT, TABLE_NAME, SensitiveLimits, shorten_name
+from duckanon._methods.linked.ladders import (
+    build_ladder,
+    find_column_levels,
+    find_steps,
+    read_levels,
+    read_steps,
+)
 from duckanon._methods.linked.sensitive_values import SensitiveValues
+
+_BANDS = (1, 2, 3, 5, 9, 17, 33, 65, 129)
+"""The least number of rows of each band."""
+BAND_NAMES = ("1", "2", "3-4", "5-8", "9-16", "17-32", "33-64", "65-128", "129+", "0")
+"""The last one is that of people without events."""
+
+
+@dataclass(frozen=True)
+class LadderOptions:
+    """How labels of the columns are found."""
+
+    cols: Sequence[str]
+    k: int
+    trees: Mapping[str, HierarchyTable]  # by column, in lower case
+    ladder: Sequence[Mapping[str, str | None]] | None  # the levels that the caller wrote; None: they are searched
+
+
+def describe_counts(names: Sequence[str], rows: Ints) -> str:
+    """Write how many rows of each table are concerned, for a refusal.
+
+    Examples:
+        >>> describe_counts(["visits", "labs"], np.array([0, 2]))
+        '2 rows of labs'
+    """
+    counted = zip(names, rows.tolist(), strict=True)
+    return ", ".join(f"{count} row{'s' * (count != 1)} of {name}" for name, count in counted if count)
+
+
+def find_classes(
+    table: pa.Table,
+    columns: Sequence[str],
+    person_of_row: Ints,
+    table_of_row: Ints,
+    names: Sequence[str],
+    people: str | None,
+) -> Ints:
+    """Return the class of each person by the rows of `people`, or else by all rows, which must agree."""
+    rows = np.arange(len(person_of_row))
+    if people is not None:
+        rows = np.flatnonzero(table_of_row == names.index(people))
+        if len(rows) > len(sort_distinct(person_of_row[rows])):
+            raise ValueError(f"people must have one row for each person; {people} has several for some.")
+        missing = int(person_of_row.max(initial=-1)) + 1 - len(rows)
+        if missing:
+            raise ValueError(f"people must have every person of the tables; {people} lacks {missing}.")
+    key = np.zeros(len(rows), np.int64)
+    for codes, count in encode_columns(table.select(columns).take(pa.array(rows))) if columns else ():
+        key = rank_keys(key * count + codes.astype(np.int64))
+    class_of_person = np.empty(int(person_of_row.max(initial=-1)) + 1, np.int64)
+    class_of_person[person_of_row[rows]] = key
+    differing = table_of_row[rows][class_of_person[person_of_row[rows]] != key]
+    if len(differing):
+        tables = ", ".join(names[table_index] for table_index in np.unique(differing).tolist())
+        raise ValueError(
+            f"class must be the same in all rows of a person; {', '.join(columns)} differs in rows of {tables}."
+        )
+    return class_of_person
 
 
 def release_linked(
@@ -49,68 +117,87 @@ def release_linked(
 
     The table is taken out of its list, so that its memory can be freed. `known` has a number for each of `table_names`.
     """
-    give_back()  # what it took to collect the rows; and so on after each step that takes much
+    free_memory()  # what it took to collect the rows; and so on after each step that takes much
     table = tables.pop()
     names = _Spelling(table.column_names)
-    whose = table.column(names.of(person))
+    person_column = table.column(names.of(person))
     all_names = [*table_names, *([people] if people else [])]
-    part_of = parts_of(table.column(TABLE_NAME), all_names)
-    if whose.null_count:
-        nobodys = np.bincount(part_of[np.asarray(whose.is_null())], minlength=len(all_names))
+    table_of_row = np.asarray(
+        pc.index_in(column := table.column(TABLE_NAME), pa.array(all_names, column.type)).to_numpy(), dtype=np.int64
+    )
+    if person_column.null_count:
+        nobodys = np.bincount(table_of_row[np.asarray(person_column.is_null())], minlength=len(all_names))
         raise ValueError(
             f'person must say whose row it is in every row; column "{names.of(person)}" is NULL in '
-            f"{counts_of(all_names, nobodys)}."
+            f"{describe_counts(all_names, nobodys)}."
         )
-    person_of = ranks_of(whose) - 1
+    person_of_row = rank_values(person_column) - 1
     class_columns = [names.of(name) for name in class_columns or ()]
-    own_class = classes_of(table, class_columns, person_of, part_of, all_names, people)
-    is_event = part_of < len(table_names)
-    bands = bands_of(person_of[is_event], len(own_class)) if counts == "bands" else None
-    if bands is not None:
-        own_class = ranked(own_class * len(BAND_NAMES) + bands)
-    sizes = np.bincount(own_class)
+    class_of_person = find_classes(table, class_columns, person_of_row, table_of_row, all_names, people)
+    is_event = table_of_row < len(table_names)
+    bands = None
+    if counts == "bands":  # the band of each person's number of events; people without events are in the last band
+        events_of_person = np.bincount(person_of_row[is_event], minlength=len(class_of_person))
+        bands = np.searchsorted(_BANDS, events_of_person, side="right") - 1
+        bands[events_of_person == 0] = len(_BANDS)
+        class_of_person = rank_keys(class_of_person * len(BAND_NAMES) + bands)
+    sizes = np.bincount(class_of_person)
     if (sizes < k).any():
         raise ValueError(
             f"class must put at least {k} people into every class of {people or ', '.join(table_names)}; "
             f"{int((sizes < k).sum())} of {len(sizes)} have fewer: make its columns coarser first, such as with "
             "anon.recode."
         )
-    trees = hierarchy_tables(hierarchies or [])
+    trees = read_hierarchies(hierarchies or [])
     refuse_other_columns("hierarchies", trees, cols)
-    asked = asked_levels(ladder) if ladder else None
-    refuse_other_columns("ladder", asked or {}, cols)
-    cols = [names.of(one) for one in cols]
-    parts = _parts(table, part_of, table_names, columns_of_tables, cols, known, trees, ladder, own_class[person_of], k)
-    told = None
+    refuse_other_columns("ladder", read_levels(ladder or []), cols)
+    cols = [names.of(name) for name in cols]
+    options = LadderOptions(cols, k, trees, ladder)
+    classes = class_of_person[person_of_row]
+    event_tables = _build_event_tables(table, table_of_row, table_names, columns_of_tables, known, classes, options)
+    sensitive_values = None
     if sensitive.sensitive is not None:
-        told = SensitiveValues.of_column(table.column(names.of(sensitive.sensitive)), person_of, sensitive)
-        told.refuse_classes(own_class)
-    del whose
+        sensitive_values = SensitiveValues.of_column(
+            table.column(names.of(sensitive.sensitive)), person_of_row, sensitive
+        )
+        sensitive_values.refuse_classes(class_of_person)
+    del person_column
     if not kept.keep:  # the originals of cols are compared with kept columns only
         table = table.select([TABLE_NAME, *class_columns])  # one at least, for the number of rows
-    give_back()
-    level = levels_by_class(parts, person_of, part_of, own_class, known, k, told, max_suppressed_fraction)
-    give_back()
+    free_memory()
+    level = find_levels(
+        event_tables, person_of_row, table_of_row, class_of_person, known, k, sensitive_values, max_suppressed_fraction
+    )
+    free_memory()
     is_kept = ~is_event
-    for part in parts:
-        is_kept[part.rows] = level[part.rows] < len(part.ladder.steps)
+    for events in event_tables:
+        is_kept[events.rows] = level[events.rows] < len(events.ladder.steps)
     lost = int((~is_kept).sum())
     if lost > max_suppressed_fraction * int(is_event.sum()) + 1e-6:
-        gone = np.bincount(part_of[~is_kept], minlength=len(all_names))
+        gone = np.bincount(table_of_row[~is_kept], minlength=len(all_names))
         raise ValueError(
-            f"{lost} of {int(is_event.sum())} rows would have to be left out ({counts_of(all_names, gone)}), more than "
-            "max_suppressed_fraction; make class coarser, give cols hierarchies, lower known or k, or allow more."
+            f"{lost} of {int(is_event.sum())} rows would have to be left out ({describe_counts(all_names, gone)}), "
+            "more than max_suppressed_fraction; make class coarser, give cols hierarchies, lower known or k, or allow "
+            "more."
         )
-    _refuse_narrowing(table, parts, level, kept, {person.lower(), *(one.lower() for one in class_columns)})
-    texts = _texts(parts, level, cols, table.num_rows)
-    order = generator(seed).permutation(np.flatnonzero(is_kept))
-    released = _released(table, order, texts, [*(kept.keep or ()), *class_columns])
-    released[TABLE_NAME] = pa.array(map(released_name, all_names)).take(pa.array(part_of[order]))
+    _refuse_narrowing(table, event_tables, level, kept, {person.lower(), *map(str.lower, class_columns)})
+    texts = _join_texts(event_tables, level, cols, table.num_rows)
+    order = make_generator(seed).permutation(np.flatnonzero(is_kept))
+    released: dict[str, Any] = {
+        name: pa.DictionaryArray.from_arrays(pa.array(codes[order]), values) for name, (codes, values) in texts.items()
+    }
+    copied = {name.lower() for name in [*(kept.keep or ()), *class_columns]}
+    for name in table.column_names:
+        if name.lower() in copied:
+            column = table.column(name)
+            is_coded = pa.types.is_dictionary(column.type)  # an ENUM, which is released as text
+            released[name] = (column.cast(column.type.value_type) if is_coded else column).take(pa.array(order))
+    released[TABLE_NAME] = pa.array(map(shorten_name, all_names)).take(pa.array(table_of_row[order]))
     if not kept.has(person):
-        numbers = generator(seed).permutation(len(own_class)) + 1
-        released[names.of(person)] = pa.array(numbers[person_of[order]])
+        numbers = make_generator(seed).permutation(len(class_of_person)) + 1
+        released[names.of(person)] = pa.array(numbers[person_of_row[order]])
     if bands is not None:
-        released[ROW_COUNT] = pa.array(np.array(BAND_NAMES, object)[bands[person_of[order]]])
+        released[ROW_COUNT] = pa.array(np.array(BAND_NAMES, object)[bands[person_of_row[order]]])
     return pa.table(released)
 
 
@@ -121,129 +208,109 @@ class _Spelling:
         self._names = {name.lower(): name for name in names} | {name: name for name in names}
 
     def of(self, name: str) -> str:
-        """Return the column that is called so, whatever its case where none is spelled so."""
+        """Return the column of this name; of another case only where no column has this spelling."""
         return self._names.get(name) or self._names[name.lower()]
 
 
-def _released(
-    table: pa.Table, order: Ints, texts: Mapping[str, tuple[Ints32, pa.Array]], others: Sequence[str]
-) -> dict[str, Any]:
-    """Return the columns of the rows that are released, in their order."""
-    whole = {name.lower() for name in others}
-    released: dict[str, Any] = {
-        name: pa.DictionaryArray.from_arrays(pa.array(codes[order]), values) for name, (codes, values) in texts.items()
-    }
-    for name in table.column_names:
-        if name.lower() in whole:
-            column = table.column(name)
-            is_coded = pa.types.is_dictionary(column.type)  # an ENUM, which is released as text
-            released[name] = (column.cast(column.type.value_type) if is_coded else column).take(pa.array(order))
-    return released
-
-
-def _parts(
+def _build_event_tables(
     table: pa.Table,
-    part_of: Ints,
+    table_of_row: Ints,
     table_names: Sequence[str],
     columns_of_tables: Sequence[Mapping[str, str]],
-    cols: Sequence[str],
     known: Sequence[int],
-    trees: Mapping[str, Any],
-    ladder: Sequence[Mapping[str, str | None]] | None,
     classes: Ints,
-    k: int,
-) -> list[Part]:
-    """Return the labels of each table; columns that it does not have are NULL in all its rows.
+    options: LadderOptions,
+) -> list[EventTable]:
+    """Build the ladder of each table; columns that it does not have are NULL in all its rows.
 
-    Of tables of which nothing is known, the values are shown. A column that a table with more known events has too is
-    not shown: the date of a lab result would tell that of the visit. With a ladder, a column without any value has its
-    labels too: else the first value would change those of all rows.
+    Tables without known events show their values. A column that a table with more known events has too is hidden: the
+    date of a lab result would tell that of the visit. With a ladder, a column without any value has its labels too:
+    else the first value would change those of all rows.
     """
-    parts: list[Part] = []
+    event_tables: list[EventTable] = []
     most: dict[str, int] = {}  # the known events of the table that has a column, the largest number
-    asked = asked_levels(ladder) if ladder else None
-    for place in sorted(range(len(table_names)), key=lambda place: -known[place]):
+    levels_of_column = read_levels(options.ladder) if options.ladder else None
+    for index in sorted(range(len(table_names)), key=lambda index: -known[index]):
         progress.check()
-        rows = np.flatnonzero(part_of == place)
-        own = table.select(cols).take(pa.array(rows))
-        has = {one["column_name"].lower() for one in columns_of_tables if one["table_name"] == table_names[place]}
+        name = table_names[index]
+        rows = np.flatnonzero(table_of_row == index)
+        values = table.select(options.cols).take(pa.array(rows))
+        in_table = {line["column_name"].lower() for line in columns_of_tables if line["table_name"] == name}
         columns = []
-        for name in cols:
-            if name.lower() in has and (asked is not None or own.column(name).null_count < len(rows)):
-                with _naming(table_names[place], name):
-                    of_column = None if asked is None else asked.get(name.lower(), [])
-                    columns.append(column_levels(name, own.column(name), trees.get(name.lower()), of_column))
-        if known[place] == 0:
-            steps = [(0,) * len(columns)]
-        elif ladder:
-            with _naming(table_names[place], *cols):
-                steps = given_steps(columns, ladder)
-        else:
-            steps = found_steps(columns, classes[rows], k)
-        hidden = [most.setdefault(one.name, known[place]) > known[place] for one in columns]
-        steps = hidden_steps(
-            steps, [len(one.levels) - 1 if hide else 0 for one, hide in zip(columns, hidden, strict=True)]
-        )
-        parts.append(Part(table_names[place], place, rows, columns, ladder_of(columns, steps, len(rows))))
-    return parts
+        try:
+            for col in options.cols:
+                key = col.lower()
+                if key in in_table and (levels_of_column is not None or values.column(col).null_count < len(rows)):
+                    levels = None if levels_of_column is None else levels_of_column.get(key, [])
+                    columns.append(find_column_levels(col, values.column(col), options.trees.get(key), levels))
+            if known[index] == 0:
+                steps = [(0,) * len(columns)]
+            elif options.ladder:
+                steps = read_steps(columns, options.ladder)
+            else:
+                steps = find_steps(columns, classes[rows], options.k)
+        except ValueError as error:  # say in refusals of a column whose table it is of
+            text = str(error)
+            for col in options.cols:
+                text = text.replace(f'column "{col}"', f'column "{col}" of {name}')
+            raise ValueError(text) from None
+        # A hidden column shows its coarsest level, ``*``, at every step; steps that become equal are one.
+        least = [
+            len(column.levels) - 1 if most.setdefault(column.name, known[index]) > known[index] else 0
+            for column in columns
+        ]
+        steps = list(dict.fromkeys(tuple(map(max, step, least)) for step in steps))
+        event_tables.append(EventTable(name, index, rows, columns, build_ladder(columns, steps, len(rows))))
+    return event_tables
 
 
-@contextmanager
-def _naming(table: str, *columns: str) -> Iterator[None]:
-    """Say in refusals of a column whose table it is of."""
-    try:
-        yield
-    except ValueError as error:
-        text = str(error)
-        for column in columns:
-            text = text.replace(f'column "{column}"', f'column "{column}" of {table}')
-        raise ValueError(text) from None
-
-
-def _refuse_narrowing(table: pa.Table, parts: Sequence[Part], level: Ints, kept: Kept, allowed: set[str]) -> None:
+def _refuse_narrowing(
+    table: pa.Table, event_tables: Sequence[EventTable], level: Ints, kept: Kept, allowed: set[str]
+) -> None:
     """Refuse a kept column that narrows down the labels of its own table."""
     allowed = allowed | {name.lower() for name in kept.narrowing or ()}
-    for part in parts:
-        shown = level[part.rows] < len(part.ladder.steps)
-        rows = part.rows[shown]
-        own = table.take(pa.array(rows))
-        others = {
-            name: own.column(name)
+    for events in event_tables:
+        shown = level[events.rows] < len(events.ladder.steps)
+        rows = events.rows[shown]
+        part = table.take(pa.array(rows))
+        kept_columns = {
+            name: part.column(name)
             for name in table.column_names
-            if kept.has(name) and name.lower() not in allowed and own.column(name).null_count < len(rows)
+            if kept.has(name) and name.lower() not in allowed and part.column(name).null_count < len(rows)
         }
-        if others and len(rows):
+        if kept_columns and len(rows):
             labels = {
-                column.name: _shown(part, place, level)[shown].astype(np.int64)
-                for place, column in enumerate(part.columns)
+                column.name: _read_codes(events, index, level)[shown].astype(np.int64)
+                for index, column in enumerate(events.columns)
             }
-            originals = {column.name: ranks_of(own.column(column.name)) for column in part.columns}
-            item = np.choose(
-                np.minimum(level[rows], len(part.ladder.steps) - 1), [one[shown] for one in part.ladder.items]
-            )
+            originals = {column.name: rank_values(part.column(column.name)) for column in events.columns}
+            last = len(events.ladder.steps) - 1
+            item = np.choose(np.minimum(level[rows], last), [items[shown] for items in events.ladder.items])
             try:
-                refuse_narrowing(originals, labels, others, item)
+                refuse_narrowing(originals, labels, kept_columns, item)
             except ValueError as error:
-                raise ValueError(f"in {part.name}, {error}") from None
+                raise ValueError(f"in {events.name}, {error}") from None
 
 
-def _shown(part: Part, place: int, level: Ints) -> Ints32:
+def _read_codes(events: EventTable, index: int, level: Ints) -> Ints32:
     """Return the number of the text that each row of a table shows in one column."""
-    last = len(part.ladder.steps) - 1
-    levels = [part.columns[place].codes(steps[place]) for steps in part.ladder.steps]
-    return np.choose(np.minimum(level[part.rows], last), levels)
+    last = len(events.ladder.steps) - 1
+    levels = [events.columns[index].codes(steps[index]) for steps in events.ladder.steps]
+    return np.choose(np.minimum(level[events.rows], last), levels)
 
 
-def _texts(parts: Sequence[Part], level: Ints, cols: Sequence[str], rows: int) -> dict[str, tuple[Ints32, pa.Array]]:
+def _join_texts(
+    event_tables: Sequence[EventTable], level: Ints, cols: Sequence[str], rows: int
+) -> dict[str, tuple[Ints32, pa.Array]]:
     """Return the labels of each column: the number of each row's, and the texts."""
-    found = {}
+    label_of_column = {}
     for name in cols:
         texts: list[str | None] = [None]
         codes = np.zeros(rows, np.int32)
-        for part in parts:
-            for place, column in enumerate(part.columns):
+        for events in event_tables:
+            for index, column in enumerate(events.columns):
                 if column.name == name:
-                    codes[part.rows] = _shown(part, place, level) + len(texts)
+                    codes[events.rows] = _read_codes(events, index, level) + len(texts)
                     texts += column.texts
-        found[name] = codes, pa.array(texts, pa.string())
-    return found
+        label_of_column[name] = codes, pa.array(texts, pa.string())
+    return label_of_column

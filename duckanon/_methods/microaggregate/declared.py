@@ -12,7 +12,16 @@ from duckanon._core.common.contracts import (
     OnlyColumns,
 )
 from duckanon._core.common.declare import Options, Parameter, Release
-from duckanon._core.common.parameters import COLS, KEPT, PERSON, TBL, K, by_is_apart, keep_is_no_col, person_is_no_col
+from duckanon._core.common.parameters import (
+    COLS,
+    KEPT,
+    PERSON,
+    TBL,
+    K,
+    refuse_by_in_cols,
+    refuse_keep_in_cols,
+    refuse_person_in_cols,
+)
 from duckanon._core.common.rules import OneOf
 from duckanon._methods.boxes.declared import BY_LABELS
 
@@ -26,8 +35,8 @@ METHOD = Parameter(
 )
 
 
-def _unpacking(given: Options) -> str:
-    return "_unpack_boxes" if given["label"] == "interval" else "_unpack_means"
+def _unpacking(options: Options) -> str:
+    return "_unpack_boxes" if options["label"] == "interval" else "_unpack_means"
 
 
 MICROAGGREGATE = Release(
@@ -61,7 +70,7 @@ MICROAGGREGATE = Release(
         PERSON,
         KEPT,
     ),
-    checks=(person_is_no_col, keep_is_no_col, by_is_apart),
+    checks=(refuse_person_in_cols, refuse_keep_in_cols, refuse_by_in_cols),
     unpacked_by=_unpacking,
 )
 

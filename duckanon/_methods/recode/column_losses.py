@@ -1,9 +1,15 @@
-"""Columns as the search for classes sees them: the code of each value, and what a class loses that holds several."""
+"""Columns as the search for classes sees them: the code of each value, and what a class loses that holds several.
+
+The loss of a class in a column is the share of the column that its label covers besides one value: of the range of
+numbers, of the values below an ancestor, of the values of a set, times the weight of the column. Numbers and trees have
+an order in which the first and the last code of a class decide its loss; sets are packed into words of 64 bits.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +23,14 @@ _TABLE_VALUES = 600
 """A tree of so many values has its common ancestors in a table; that of a larger one would not stay in the cache."""
 
 
-class Column(ABC):
+class CodedColumn(ABC):
     """A column: codes from 0 to size - 1, of which classes hold one or several."""
 
     size: int
     weight: float  # what a class loses that says nothing about the column
 
 
-class Ordered(Column):
+class SpanColumn(CodedColumn):
     """A column of which a class publishes its smallest and its largest code, and all that lies between them."""
 
     @abstractmethod
@@ -32,7 +38,7 @@ class Ordered(Column):
         """Return what classes lose, given their smallest and their largest codes."""
 
 
-class Numbers(Ordered):
+class NumberColumn(SpanColumn):
     """Parts of a column of numbers or dates, ascending; NULL, where there is one, after all others.
 
     A class of NULL and others says nothing about the column. A class loses a share of `span`, the range of the column;
@@ -58,7 +64,7 @@ class Numbers(Ordered):
         return losses
 
 
-class Tree(Ordered):
+class TreeColumn(SpanColumn):
     """Values of a hierarchy, in an order in which those below any node follow each other.
 
     The common ancestor of several values is the one of the first and the last, and has as many values as the largest of
@@ -79,14 +85,14 @@ class Tree(Ordered):
         self._table: Losses | None = None
         if self.size <= _TABLE_VALUES:
             first, last = np.divmod(np.arange(self.size**2), self.size)
-            self._table = self._looked_up(np.minimum(first, last), np.maximum(first, last))
+            self._table = self._look_up(np.minimum(first, last), np.maximum(first, last))
 
     def span_losses(self, first: Array, last: Array) -> Losses:
         """Return what classes lose: the share of the other values that lie below their common ancestor."""
         if self._table is None:
-            return self._looked_up(first, last)
-        found: Losses = self._table.take(first * np.int64(self.size) + last)
-        return found
+            return self._look_up(first, last)
+        losses: Losses = self._table.take(first * np.int64(self.size) + last)
+        return losses
 
     def nodes(self) -> Ints:
         """Return the first and the last value below each node, one row a node; the values themselves come first."""
@@ -101,29 +107,30 @@ class Tree(Ordered):
             return first, last
         # A node ends where the next gap is larger than all of its own: bisect for the farthest values whose common
         # ancestor is no larger.
-        losses = self._looked_up(first, last)
+        losses = self._look_up(first, last)
         low, high = np.zeros_like(first), first.copy()
         while (low < high).any():
             middle = (low + high) // 2
-            fits = self._looked_up(middle, last) <= losses
+            fits = self._look_up(middle, last) <= losses
             low, high = np.where(fits, low, middle + 1), np.where(fits, middle, high)
         start, low, high = low, last.copy(), np.full_like(last, self.size - 1)
         while (low < high).any():
             middle = (low + high + 1) // 2
-            fits = self._looked_up(first, middle) <= losses
+            fits = self._look_up(first, middle) <= losses
             low, high = np.where(fits, middle, low), np.where(fits, high, middle - 1)
         alone = first == last
         return np.where(alone, first, start), np.where(alone, last, low)
 
-    def _looked_up(self, first: Array, last: Array) -> Losses:
+    def _look_up(self, first: Array, last: Array) -> Losses:
         steps = (last - first).astype(np.int64)
         level = np.frexp(np.maximum(steps, 1))[1].astype(np.int64) - 1
-        one, other = self._largest[level, np.minimum(first, len(self._largest[0]) - 1)], np.maximum(last - 2**level, 0)
-        found: Losses = np.where(steps > 0, np.maximum(one, self._largest[level, other]), np.float32(0))
-        return found
+        from_first = self._largest[level, np.minimum(first, len(self._largest[0]) - 1)]
+        to_last = self._largest[level, np.maximum(last - 2**level, 0)]
+        losses: Losses = np.where(steps > 0, np.maximum(from_first, to_last), np.float32(0))
+        return losses
 
 
-class Values(Column):
+class SetColumn(CodedColumn):
     """Values without an order, of which a class publishes the set; the last code stands for `pooled` rare ones."""
 
     def __init__(self, size: int, pooled: int = 1, weight: float = 1.0) -> None:
@@ -138,25 +145,50 @@ class Values(Column):
         return losses
 
 
-def class_losses(columns: Sequence[Column], codes: Sequence[Array], starts: Ints) -> Losses:
+class CodedRows(NamedTuple):
+    """Rows of a table as codes; what is None makes no difference between them."""
+
+    columns: Sequence[CodedColumn]
+    codes: Sequence[Array]  # by column: the code of each row
+    group_of_row: Ints | None = None  # from 0; no class holds rows of two groups
+    person_of_row: Ints | None = None  # None: each row is another person
+    sensitive: Ints | None = None  # the sensitive value of each row, from 0
+
+    @property
+    def groups(self) -> Ints:
+        """The group of each row."""
+        return np.zeros(len(self.codes[0]), np.int64) if self.group_of_row is None else self.group_of_row
+
+    def take(self, rows: Ints) -> CodedRows:
+        """Return some of the rows."""
+        numbers = (None if of_row is None else of_row[rows] for of_row in self[2:])
+        return CodedRows(self.columns, [codes[rows] for codes in self.codes], *numbers)
+
+
+def number_values(values: Array) -> Ints:
+    """Return numbers without gaps in the order of the values."""
+    return np.unique(values, return_inverse=True)[1].reshape(-1)
+
+
+def compute_losses(columns: Sequence[CodedColumn], codes: Sequence[Array], starts: Ints) -> Losses:
     """Return what each class loses over all columns; the rows of a class follow each other from its start."""
     total = np.zeros(len(starts), np.float32)
     for column, of_rows in zip(columns, codes, strict=True):
-        if isinstance(column, Ordered):
+        if isinstance(column, SpanColumn):
             total += column.span_losses(np.minimum.reduceat(of_rows, starts), np.maximum.reduceat(of_rows, starts))
-        elif isinstance(column, Values):
-            total += column.set_losses(_set_sums(column, of_rows, starts))
+        elif isinstance(column, SetColumn):
+            total += column.set_losses(_sum_sets(column, of_rows, starts))
     return total
 
 
-def value_bits(codes: Array, begin: int) -> NDArray[np.uint64]:
+def pack_bits(codes: Array, begin: int) -> NDArray[np.uint64]:
     """Return each code as a bit of a word that holds the 64 codes from ``begin`` on; 0 where it is another code."""
-    places = np.asarray(codes, np.int64) - begin
-    bits = np.left_shift(np.uint64(1), np.clip(places, 0, 63).astype(np.uint64))
-    return np.where((places >= 0) & (places < 64), bits, np.uint64(0))
+    shifts = np.asarray(codes, np.int64) - begin
+    bits = np.left_shift(np.uint64(1), np.clip(shifts, 0, 63).astype(np.uint64))
+    return np.where((shifts >= 0) & (shifts < 64), bits, np.uint64(0))
 
 
-def bit_counts(words: NDArray[np.uint64]) -> Ints:
+def count_bits(words: NDArray[np.uint64]) -> Ints:
     """Count the bits of words that are 1."""
     return np.asarray(_BITS_OF_16[words.view(np.uint16)].reshape(-1, 4).sum(axis=1), np.int64)
 
@@ -164,12 +196,12 @@ def bit_counts(words: NDArray[np.uint64]) -> Ints:
 _BITS_OF_16 = np.unpackbits(np.arange(2**16, dtype=np.uint16).view(np.uint8)).reshape(-1, 16).sum(axis=1)
 
 
-def _set_sums(column: Values, codes: Array, starts: Ints) -> Losses:
+def _sum_sets(column: SetColumn, codes: Array, starts: Ints) -> Losses:
     """Sum up the counts of the different values of each class, 64 values at a time."""
     sums = np.zeros(len(starts), np.float32)
     for begin in range(0, column.size, 64):
-        words = np.bitwise_or.reduceat(value_bits(np.arange(column.size), begin).take(codes), starts)
-        sums += bit_counts(words) * column.share
+        words = np.bitwise_or.reduceat(pack_bits(np.arange(column.size), begin).take(codes), starts)
+        sums += count_bits(words) * column.share
     more = column.counts[-1] - column.share
     if more > 0:
         sums += np.bitwise_or.reduceat(codes == column.size - 1, starts) * more

@@ -57,7 +57,12 @@ RECODE = Release(
             "text",
         ).without("spark", "policy"),
     ),
-    checks=(shared.person_is_no_col, shared.keep_is_no_col, shared.by_is_apart, shared.sensitive_is_apart),
+    checks=(
+        shared.refuse_person_in_cols,
+        shared.refuse_keep_in_cols,
+        shared.refuse_by_in_cols,
+        shared.refuse_sensitive_in_cols,
+    ),
     unpacked_by="_unpack_recoded",
     unpack_options=("hierarchies", "output"),
     hands_over=True,

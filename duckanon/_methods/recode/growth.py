@@ -1,7 +1,9 @@
 """Growing classes: in many pools at once, one class after the other takes the row that adds least.
 
-Arrays are places by pools: what a class has is one number a pool, and is compared with all places of its pool along the
-longer axis, which numpy does several times quicker than along the shorter one.
+A pool has the rows of a few neighbouring classes. A class begins with a random row and takes, again and again, the row
+with which it loses least, until it has k; rows that are left join the class to which they add least. Arrays are places
+by pools: what a class has is one number a pool, and is compared with all places of its pool along the longer axis,
+which numpy does several times quicker than along the shorter one. A pool of n rows takes k n comparisons a class.
 """
 
 from __future__ import annotations
@@ -13,9 +15,8 @@ import numpy as np
 
 from duckanon._core.common.arrays import Array, Bools, Floats, Ints
 from duckanon._core.common.people import NOBODY
-from duckanon._methods.recode.column_joins import Held, Joins
 from duckanon._methods.recode.column_losses import Losses
-from duckanon._methods.recode.joins import State
+from duckanon._methods.recode.joins import ClassState, HeldBits, Joins
 
 NEVER = np.float32(np.inf)
 _LAST_RESORT = np.float32(1e3)
@@ -59,7 +60,7 @@ class Guide(NamedTuple):
             spoils |= excess > self.t + 1e-9
         return spoils
 
-    def parts(self, counts: Ints, value: Ints) -> Bools:
+    def is_far(self, counts: Ints, value: Ints) -> Bools:
         """Tell which classes, classes by pools by values, are too far from the table once a row has joined them."""
         if self.t is None:
             return np.zeros(counts.shape[:2], np.bool_)
@@ -69,7 +70,7 @@ class Guide(NamedTuple):
         return np.asarray(np.abs(shares - self.shares).sum(axis=2) / 2 > self.t + 1e-9)
 
 
-class Grown(NamedTuple):
+class GrownClasses(NamedTuple):
     """Classes of pools."""
 
     labels: Ints  # places by pools: the class within the pool, -1 where the row is in none
@@ -93,10 +94,11 @@ class Growth:
         self._places = np.arange(places, dtype=np.int32)[:, None]
         if pools.people is not None:
             self._open[pools.people == NOBODY] = NEVER
-        self._counts = sum((join.counts(own) for join, own in zip(joins.sets, self._codes, strict=True)), np.float32(0))
+        counts = (join.counts(codes) for join, codes in zip(joins.sets, self._codes, strict=True))
+        self._counts = sum(counts, np.float32(0))
         self._left_count = pools.is_row.sum(axis=0)
         self.labels = np.full((places, count), -1, np.int64)
-        self._states: list[list[State]] = []
+        self._states: list[list[ClassState]] = []
         self._members: list[list[Ints]] = []
         self._grows: list[Bools] = []
         self._kinds: list[Ints] = []
@@ -116,7 +118,7 @@ class Growth:
         seeds = self._open if pools.is_free is None else self._open + pools.is_free
         if is_barred is not None:
             seeds = np.where(is_barred, NEVER, seeds)
-        taken = self._least(seeds)
+        taken = self._find_least(seeds)
         if self._may_fail or seeds is not self._open:
             # where only free rows are left there is nobody to serve: they go back to their own classes
             self._is_on &= seeds[taken, self._pool] < 0.5
@@ -127,14 +129,14 @@ class Growth:
         self.kinds_seen: Array | None = None
         if pools.sensitive is not None:
             self.kinds_seen = np.zeros((len(self._pool), self._kind_count), np.int64)
-        self._state: list[State] = []
-        self._held: list[Held | None] = [None] * len(self._codes)
+        self._state: list[ClassState] = []
+        self._held: list[HeldBits | None] = [None] * len(self._codes)
         self._taken: list[Ints] = []
         self._growing: list[Ints] = []
         self._take(taken)
         return True
 
-    def scores(self, guide: Guide | None = None, step: int = 0, size: int = 0) -> Losses:
+    def score_rows(self, guide: Guide | None = None, step: int = 0, size: int = 0) -> Losses:
         """Return for every row what its pool's class would lose with it; infinite where it cannot be taken.
 
         Up to a number that is the class's own: what it loses already in columns of sets.
@@ -142,10 +144,10 @@ class Growth:
         self._join_last()
         scores = self._open_now
         for join, state, values in zip(self._joins.ordered, self._state, self._values, strict=True):
-            scores = _plus(scores, join.joined_losses(state, values))
+            scores = _add_losses(scores, join.score(state, values))
         for number, (sets, codes) in enumerate(zip(self._joins.sets, self._codes, strict=True)):
-            self._held[number] = held = sets.holding(self._held[number], codes, self._place)
-            scores = _plus(scores, sets.saved(held))
+            self._held[number] = held = sets.hold_values(self._held[number], codes, self._place)
+            scores = _add_losses(scores, sets.sum_savings(held))
         if guide is not None and self.kinds_seen is not None and self._pools.sensitive is not None:
             scores[guide.spoils(self.kinds_seen, self._pools.sensitive, step, size)] += _LAST_RESORT
         return scores
@@ -154,7 +156,7 @@ class Growth:
         """Take the row with the least score into every class that grows, or into some of them."""
         if grows is not None:
             self._is_on = self._is_on & grows
-        self._take(self._least(scores))
+        self._take(self._find_least(scores))
 
     def _take(self, taken: Ints) -> None:
         pools, pool = self._pools, self._pool
@@ -178,9 +180,9 @@ class Growth:
         chosen = [tuple([part.take(place) for part in values]) for values in self._values]
         ordered = self._joins.ordered
         if states:
-            self._state = [join.joined(*pair) for join, *pair in zip(ordered, states, chosen, strict=True)]
+            self._state = [join.add(*pair) for join, *pair in zip(ordered, states, chosen, strict=True)]
         else:
-            self._state = [join.single(values) for join, values in zip(ordered, chosen, strict=True)]
+            self._state = [join.start(values) for join, values in zip(ordered, chosen, strict=True)]
 
     def label(self) -> None:
         """Give the rows of the classes that grew their number, and count what is left."""
@@ -199,7 +201,7 @@ class Growth:
             self._kinds.append(self.kinds_seen * self._is_on[:, None])
         self._size = k
 
-    def _least(self, scores: Losses) -> Ints:
+    def _find_least(self, scores: Losses) -> Ints:
         """Return the place of the least score of each pool, of nearly equal ones any.
 
         Numbers of single precision that are not negative are in the order of their bits. With the place in the last of
@@ -211,34 +213,33 @@ class Growth:
         keys |= self._places
         return np.asarray(np.minimum.reduce(keys, axis=0) & self._last_bits, np.int64)
 
-    def finished(self, guide: Guide | None = None) -> Grown:
+    def finish(self, guide: Guide | None = None) -> GrownClasses:
         """Let every row that is left join the class to which it adds least, and sum up the losses."""
         pools = self._pools
         if not self._states:
-            return Grown(self.labels, np.full(len(self._pool), np.inf))
-        states: list[State] = [
+            return GrownClasses(self.labels, np.full(len(self._pool), np.inf))
+        states: list[ClassState] = [
             tuple(np.stack(parts) for parts in zip(*of_join, strict=True))
             for of_join in zip(*self._states, strict=True)
         ]
         members = pools.rows.take(np.array(self._members).swapaxes(0, 1))
-        states += [join.folded(join.values(members)) for join in self._joins.sets]
+        states += [join.fold(join.values(members)) for join in self._joins.sets]
         exists = np.stack(self._grows)
         sizes = exists * self._size
-        losses = self._losses_of(states)
+        losses = self._sum_losses(states)
         left = pools.is_row & (self.labels < 0)
         if pools.is_free is not None:
             left &= ~pools.is_free
         failed = self._failed | (left.any(axis=0) & ~exists.any(axis=0))
         kinds = np.stack(self._kinds) if guide is not None else None
-        for place, pool in _in_turn(left):
-            own = [tuple(part[:, pool] for part in state) for state in states]
+        for place, pool in _take_turns(left):
+            before = [tuple(part[:, pool] for part in state) for state in states]
             values = [join.values(pools.rows[place, pool]) for join in self._every]
-            joined = [join.joined(*pair) for join, *pair in zip(self._every, own, values, strict=True)]
-            joined_losses = self._losses_of(joined)
-            own_sizes = sizes[:, pool]
-            added = (own_sizes + 1) * joined_losses - own_sizes * losses[:, pool]
+            joined = [join.add(*pair) for join, *pair in zip(self._every, before, values, strict=True)]
+            joined_losses = self._sum_losses(joined)
+            added = (sizes[:, pool] + 1) * joined_losses - sizes[:, pool] * losses[:, pool]
             if guide is not None and kinds is not None and pools.sensitive is not None:
-                added += guide.parts(kinds[:, pool], pools.sensitive[place, pool]) * _LAST_RESORT
+                added += guide.is_far(kinds[:, pool], pools.sensitive[place, pool]) * _LAST_RESORT
             added[~exists[:, pool]] = np.inf
             best, each = added.argmin(axis=0), np.arange(len(pool))
             for state, after in zip(states, joined, strict=True):
@@ -253,22 +254,22 @@ class Growth:
         if pools.is_free is not None and pools.home_losses is not None:
             total += np.where(pools.is_free & (self.labels < 0), pools.home_losses, 0).sum(axis=0)
         total[failed] = np.inf
-        return Grown(self.labels, total)
+        return GrownClasses(self.labels, total)
 
-    def _losses_of(self, states: list[State]) -> Floats:
+    def _sum_losses(self, states: list[ClassState]) -> Floats:
         total: Floats = np.zeros(states[0][0].shape)
         for join, state in zip(self._every, states, strict=True):
             total += join.losses(state)
         return total
 
 
-def _plus(scores: Losses, added: Losses) -> Losses:
-    """Return the sum; in place of what is added, which nobody else has."""
+def _add_losses(scores: Losses, added: Losses) -> Losses:
+    """Return the sum, in the memory of `added`, which is not used again."""
     added += scores
     return added
 
 
-def _in_turn(left: Bools) -> Iterator[tuple[Ints, Ints]]:
+def _take_turns(left: Bools) -> Iterator[tuple[Ints, Ints]]:
     """Yield the first place that is left in each pool and its pool, then the second, and so on."""
     pool, place = np.nonzero(left.T)
     starts = np.searchsorted(pool, np.arange(left.shape[1]))
@@ -276,3 +277,65 @@ def _in_turn(left: Bools) -> Iterator[tuple[Ints, Ints]]:
     for number in range(int(turn.max(initial=-1)) + 1):
         chosen = turn == number
         yield place[chosen], pool[chosen]
+
+
+def grow(
+    joins: Joins, pools: Pools, k: int, generator: np.random.Generator, guide: Guide | None = None
+) -> GrownClasses:
+    """Build classes of k people: a random row, then again and again the one that adds least; the rest then joins."""
+    growth = Growth(joins, pools, generator, 0 if guide is None else len(guide.shares))
+    while growth.begin(k):
+        for step in range(1, k):
+            growth.take(growth.score_rows(guide, step, k))
+        growth.end(k)
+    return growth.finish(guide)
+
+
+def group_nearest(joins: Joins, rows: Ints, is_row: Bools, size: int, generator: np.random.Generator) -> Ints:
+    """Group rows of windows, places by windows, by `size` that are near each other; -1 where a row is left over."""
+    growth = Growth(joins, Pools(rows, is_row), generator)
+    while growth.begin(size):
+        for _ in range(1, size):
+            growth.take(growth.score_rows())
+        growth.label()
+    return growth.labels
+
+
+def exchange_rows(joins: Joins, pools: Pools, generator: np.random.Generator) -> GrownClasses:
+    """Build the first of two classes anew from a random row, with as many rows of each sensitive value as before."""
+    sensitive, sizes = pools.sensitive, pools.first_sizes
+    assert sensitive is not None
+    assert sizes is not None
+    growth = Growth(joins, pools._replace(people=None, is_free=None), generator)
+    pool = np.arange(len(sizes))
+    is_first = np.arange(len(pools.rows))[:, None] < sizes
+    kinds = int(sensitive.max()) + 1  # of these pools: others may have more
+    keys = pool * kinds + sensitive
+    wanted = np.bincount(keys[is_first], minlength=len(sizes) * kinds).reshape(-1, kinds)
+    growth.begin(1, wanted[pool, sensitive] == 0)
+    for step in range(1, int(sizes.max())):
+        assert growth.kinds_seen is not None
+        is_full = (growth.kinds_seen >= wanted)[pool, sensitive]
+        growth.take(np.where(is_full, NEVER, growth.score_rows()), sizes > step)
+    growth.label()
+    labels = np.where(growth.labels == 0, 0, np.where(pools.is_row, 1, -1))
+    losses = sum(
+        (labels == label).sum(axis=0) * _sum_class_losses(joins, pools.rows, labels == label) for label in (0, 1)
+    )
+    return GrownClasses(labels, np.asarray(losses, np.float64))
+
+
+def _sum_class_losses(joins: Joins, rows: Ints, is_member: Bools) -> Floats:
+    """Return what one class of each pool loses, given its members."""
+    order = np.argsort(~is_member, axis=0, kind="stable")
+    members = np.take_along_axis(rows, order, axis=0)
+    counts = is_member.sum(axis=0)
+    total: Floats = np.zeros(rows.shape[1])
+    for join in joins.every:
+        state = join.start(join.values(members[0]))
+        for place in range(1, int(counts.max())):
+            joined = join.add(state, join.values(members[place]))
+            is_on = place < counts
+            state = tuple(np.where(is_on, after, before) for after, before in zip(joined, state, strict=True))
+        total += join.losses(state)
+    return total

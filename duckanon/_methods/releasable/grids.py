@@ -1,4 +1,9 @@
-"""The numbers that a column can hold, counted from below: how drawn numbers become values, and which are neighbours."""
+"""The numbers that a column can hold, as places: whole numbers that count them from below.
+
+A place is the index of a number on its column's grid: codes of whole numbers and dates, decimals, or the bits of
+floats, which are in the order of the floats. On places it is exact which numbers are equal, which are neighbours, and
+which are free, at one `searchsorted` for a column (`find_free_places`).
+"""
 
 from __future__ import annotations
 
@@ -9,11 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common.arrays import Array, Bools, Floats, Ints, run_starts
-from duckanon._core.common.people import people_in
-from duckanon._core.encoding.arrow import array_of, codes_of, floats_of, storage_of, valid_of, zero_of
-from duckanon._core.encoding.column_codecs import NumberColumn, above
-from duckanon._core.encoding.digits import USUAL
+from duckanon._core.common.arrays import Array, Bools, Floats, Ints, find_run_starts
+from duckanon._core.common.people import count_people
+from duckanon._core.encoding.arrow import buffer_type, find_valid, make_array, read_codes, read_floats, zero_of
+from duckanon._core.encoding.column_codecs import NumberColumn, subtract_code
+from duckanon._core.encoding.column_split import USUAL
 from duckanon._core.encoding.parts import ColumnParts
 
 _SPARE_BITS = 2  # of a float: with fewer, neighbours of so many decimals could be the same float
@@ -51,16 +56,16 @@ class Grid(ABC):
 
     def places(self, array: pa.Array) -> Ints:
         """Return the place of every value; what stands at NULLs is arbitrary."""
-        return self.nearest(floats_of(array).astype(np.float64))
+        return self.nearest(read_floats(array).astype(np.float64))
 
     def array(self, places: Ints, valid: Bools | None) -> pa.Array:
         """Return the values at places, in the column's type."""
         values = self._values(places)
         if self.shared is not None and len(places):
-            at, own = self.shared
+            at, exact = self.shared
             index = np.minimum(np.searchsorted(at, places), len(at) - 1)
-            values = np.where(at[index] == places, own[index], values)
-        return array_of(values, self.column.type, valid)
+            values = np.where(at[index] == places, exact[index], values)
+        return make_array(values, self.column.type, valid)
 
     def _values(self, places: Ints) -> Array:
         """Return the grid's own values at places, as codes or as floats."""
@@ -83,7 +88,7 @@ class Steps(Grid):
 
     def places(self, array: pa.Array) -> Ints:
         """Return the place of every value, the nearest one of a value that is none of them."""
-        codes = codes_of(self.column.name, array)
+        codes = read_codes(self.column.name, array)
         if self.step == 1:
             return codes
         low = int(self.column.low)
@@ -92,7 +97,7 @@ class Steps(Grid):
 
     def numbers(self, places: Ints) -> Floats:
         """Return the numbers at places, counted from the smallest value."""
-        return above(places, int(self.column.low))
+        return subtract_code(places, int(self.column.low))
 
     def nearest(self, numbers: Floats) -> Ints:
         """Return the places nearest to such numbers."""
@@ -128,12 +133,12 @@ class Unrounded(Grid):
     def numbers(self, places: Ints) -> Floats:
         """Return the numbers at places."""
         bits = np.where(places < 0, -places, places).astype(self._whole)
-        magnitudes = bits.view(storage_of(self.column.type)).astype(np.float64)
+        magnitudes = bits.view(buffer_type(self.column.type)).astype(np.float64)
         return np.where(places < 0, -magnitudes, magnitudes)
 
     def nearest(self, numbers: Floats) -> Ints:
         """Return the places nearest to numbers; -0.0 has the place of 0.0."""
-        magnitudes = np.abs(numbers).astype(storage_of(self.column.type))
+        magnitudes = np.abs(numbers).astype(buffer_type(self.column.type))
         bits = magnitudes.view(self._whole).astype(np.int64)
         return np.where(numbers < 0, -bits, bits)
 
@@ -146,10 +151,10 @@ def grid_of(column: NumberColumn) -> Grid:
     """Return the grid of a column: that of its steps or decimals, or all floats."""
     if isinstance(column.low, int):
         return Steps(column)
-    return Unrounded(column) if column.decimals is None else _rounded(column, column.decimals)
+    return Unrounded(column) if column.decimals is None else _grid_of_decimals(column, column.decimals)
 
 
-def with_shared(
+def keep_shared_values(
     grid: Grid, column: ColumnParts, people: Ints | None, k: int, chance: np.random.Generator | None
 ) -> Grid:
     """Let values of more digits than a grid has, that k people share stand for their places; the commonest of several.
@@ -162,34 +167,34 @@ def with_shared(
     beyond = np.flatnonzero(~pc.equal(grid.array(places, None), regular).to_numpy(zero_copy_only=False))
     if len(beyond) < k:
         return grid
-    exact = floats_of(regular) if pa.types.is_floating(column.type) else codes_of(column.name, regular)
+    exact = read_floats(regular) if pa.types.is_floating(column.type) else read_codes(column.name, regular)
     values, index = np.unique(exact[beyond], return_inverse=True)
-    whose = None if people is None else people[np.flatnonzero(column.is_regular)[beyond]]
-    holders = people_in(index.astype(np.int64), whose, len(values))
+    holders_of_row = None if people is None else people[np.flatnonzero(column.is_regular)[beyond]]
+    holders = count_people(index.astype(np.int64), holders_of_row, len(values))
     more = 0 if chance is None else chance.integers(0, k // 4 + 1, len(values))
     kept = np.flatnonzero(holders >= k + more)
     if not len(kept):
         return grid
-    at = grid.places(array_of(values[kept], column.type))
+    at = grid.places(make_array(values[kept], column.type))
     first = np.lexsort((-holders[kept], at))
-    first = first[run_starts(at[first])]
+    first = first[find_run_starts(at[first])]
     return replace(grid, shared=(at[first], values[kept][first]))
 
 
-def finer(grid: Grid) -> Grid | None:
+def refine_grid(grid: Grid) -> Grid | None:
     """Return a grid with more places: of floats, one with one more decimal; None where the type has no other."""
-    return _rounded(grid.column, grid.decimals + 1) if isinstance(grid, Rounded) else None
+    return _grid_of_decimals(grid.column, grid.decimals + 1) if isinstance(grid, Rounded) else None
 
 
-def _rounded(column: NumberColumn, decimals: int) -> Grid:
-    digits = np.finfo(storage_of(column.type)).nmant - _SPARE_BITS
+def _grid_of_decimals(column: NumberColumn, decimals: int) -> Grid:
+    digits = np.finfo(buffer_type(column.type)).nmant - _SPARE_BITS
     is_exact = max(-column.low, column.high) * 10.0**decimals <= 2.0**digits
     return Rounded(column, decimals) if is_exact else Unrounded(column)
 
 
 def places_of(grid: Grid, array: pa.Array) -> Ints:
     """Return the places of a column's values; those of NULLs are 0."""
-    valid = valid_of(array)
+    valid = find_valid(array)
     if valid is None:
         return grid.places(array)
     places = np.zeros(len(valid), np.int64)
@@ -206,20 +211,20 @@ def has_digits(grid: Grid, column: ColumnParts) -> bool:
     return bool((pc.sum(is_held).as_py() or 0) >= USUAL * len(regular))
 
 
-def at_digits(grid: Grid | None, column: ColumnParts, array: pa.Array) -> pa.Array:
+def round_to_digits(grid: Grid | None, column: ColumnParts, array: pa.Array) -> pa.Array:
     """Round values of an unrounded column to the digits at which their holders are counted; all else stays."""
     if grid is None or not pa.types.is_floating(array.type):
         return array
-    return array if has_digits(grid, column) else grid.array(places_of(grid, array), valid_of(array))
+    return array if has_digits(grid, column) else grid.array(places_of(grid, array), find_valid(array))
 
 
-def off_taken(places: Ints, taken: Ints, step: int, lowest: int, highest: int) -> Ints | None:
+def find_free_places(places: Ints, taken: Ints, step: int, lowest: int, highest: int) -> Ints | None:
     """Move places that are taken to the nearest free ones of a range; None where every place of it is taken.
 
     ``taken`` is ascending, each place once; neighbours are a step apart.
 
     Examples:
-        >>> off_taken(np.array([3, 4, 5, 9]), np.array([3, 4, 5, 6]), 1, 0, 9).tolist()
+        >>> find_free_places(np.array([3, 4, 5, 9]), np.array([3, 4, 5, 6]), 1, 0, 9).tolist()
         [2, 2, 7, 9]
     """
     index = np.minimum(np.searchsorted(taken, places), len(taken) - 1) if len(taken) else np.zeros(0, dtype=np.int64)

@@ -1,7 +1,9 @@
 """One column's distribution, to be drawn from: no value shared by fewer than k people has a place in it.
 
 Values shared by at least k people keep their shares. All other numbers are drawn between the ends of groups of at least
-k people, whose values follow each other: half of them on either side of the group's median.
+k people, whose values follow each other: half of them on either side of the group's median. Groups that follow each
+other meet midway, and a group that ends a run ends by its quartile, so that nobody's outermost number shows. Cutting
+groups costs a sort of the rows. `refuse_rare` counts the promise again, from the two tables alone.
 """
 
 from __future__ import annotations
@@ -14,13 +16,55 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common.arrays import Bools, Floats, Ints, run_starts
-from duckanon._core.common.codes import encode, float_bits
-from duckanon._core.common.people import NOBODY, people_in
-from duckanon._methods.releasable.grids import Grid, off_taken
-from duckanon._methods.releasable.group_shapes import group_shapes
+from duckanon._core.common.arrays import Bools, Floats, Ints, find_run_starts
+from duckanon._core.common.codes import encode_columns, read_float_bits
+from duckanon._core.common.people import NOBODY, count_people
+from duckanon._methods.releasable.grids import Grid, find_free_places
 
-_NONE = np.zeros(0, dtype=np.int64)
+
+def measure_groups(numbers: Floats, rows: Ints, people: Ints, is_grouped: Bools, heads: Ints) -> Floats:
+    """Return between which numbers each group is drawn: the low end, the median, the high end; and the share below it.
+
+    Groups that follow each other meet midway. Where a run ends, its outermost number is one person's: the group ends as
+    far beyond its quartile as that is from its median, but not beyond a value that many hold. The outermost groups of a
+    column end at the quartile.
+
+    Args:
+        numbers, rows: The values in ascending order, and how many rows have each.
+        people: How many people have each, with their first row in the group.
+        is_grouped, heads: Which values are in groups, and the first one of each group.
+    """
+    members = np.flatnonzero(is_grouped)
+    group = np.searchsorted(heads, members, side="right") - 1
+    tails = members[np.searchsorted(group, np.arange(len(heads)), side="right") - 1]
+    up_to = np.cumsum(np.where(is_grouped, people, 0))
+    first, last = up_to[heads] - people[heads] + 1, up_to[tails]
+    quarter = (last - first + 1) // 4
+
+    def between(first_person: Ints, second_person: Ints) -> Floats:
+        """Return the number midway between those of two people of each group."""
+        low, high = (
+            numbers[np.searchsorted(up_to, np.clip(place, first, last))] for place in (first_person, second_person)
+        )
+        return np.asarray(low / 2 + high / 2)
+
+    middle = between((first + last) // 2, (first + last + 1) // 2)
+    follows = np.concatenate([[False], heads[1:] == tails[:-1] + 1, [False]])
+    ends = []
+    for quartile, outermost, beyond, meets in (
+        (between(first + quarter, first + quarter + 1), heads, heads - 1, follows[:-1]),
+        (between(last - quarter, last - quarter - 1), tails, tails + 1, follows[1:]),
+    ):
+        is_last = (beyond < 0) | (beyond == len(numbers))
+        second_person = numbers[np.where(is_last, outermost, beyond)]
+        with np.errstate(over="ignore"):
+            reach = quartile + (quartile - middle)
+        inside = np.clip(reach, np.minimum(second_person, quartile), np.maximum(second_person, quartile))
+        ends.append(np.where(meets, numbers[outermost] / 2 + second_person / 2, np.where(is_last, quartile, inside)))
+    before = np.concatenate([[0], np.cumsum(rows)])
+    at_middle = sum(before[np.searchsorted(numbers, middle, side)] for side in ("left", "right")) / 2
+    below = (at_middle - before[heads]) / (before[tails + 1] - before[heads])
+    return np.stack([ends[0], middle, ends[1], below])
 
 
 class Pieces(NamedTuple):
@@ -54,7 +98,7 @@ def of_values(codes: Ints, people: Ints | None, k: int) -> Pieces:
     The shares of the others go to these in proportion. There may be no piece at all.
     """
     count = int(codes.max(initial=-1)) + 1
-    kept = np.flatnonzero(people_in(codes, people, count) >= k)
+    kept = np.flatnonzero(count_people(codes, people, count) >= k)
     return Pieces(np.bincount(codes, minlength=count)[kept], kept, *np.full((4, len(kept)), np.nan))
 
 
@@ -72,7 +116,7 @@ class Numbers(NamedTuple):
     lowest: int
     highest: int
 
-    def drawn(self, piece: Ints, share: Floats) -> Ints:
+    def draw(self, piece: Ints, share: Floats) -> Ints:
         """Return the places of draws, by piece and by the share of the piece that lies below.
 
         A draw that falls on a number of fewer than k people is moved to the nearest one shared by k people, or nobody;
@@ -88,10 +132,18 @@ class Numbers(NamedTuple):
         # The weighted form cannot leave the ends, and cannot overflow, as start + share * (end - start) can.
         numbers = (1 - share) * start + share * end
         places[between] = np.clip(self.grid.nearest(numbers), self.lowest, self.highest)
-        free = off_taken(places, self.rare, self.grid.step, self.lowest, self.highest)
+        free = find_free_places(places, self.rare, self.grid.step, self.lowest, self.highest)
         if free is None:
             raise ValueError("no number is releasable.")
         return free
+
+
+def sort_places(places: Ints, people: Ints | None) -> tuple[Ints, Ints | None]:
+    """Sort places; return the person of each, too."""
+    if people is None:
+        return np.sort(places), None
+    order = np.argsort(places, kind="stable")
+    return places[order], people[order]
 
 
 def of_numbers(
@@ -104,29 +156,25 @@ def of_numbers(
     Where these are rows of a larger table, `held` are the places that k people of the table share. Those in `grouped`
     count as if fewer held them.
     """
-    if people is None:
-        ordered, whose = np.sort(places), None
-    else:
-        order = np.argsort(places, kind="stable")
-        ordered, whose = places[order], people[order]
+    ordered, person_of_row = sort_places(places, people)
     is_new = np.concatenate([[True], ordered[1:] != ordered[:-1]])
     value_of_row = np.cumsum(is_new) - 1
     starts = np.flatnonzero(is_new)
     rows = np.diff(starts, append=len(ordered))
     values = ordered[starts]
     numbers = grid.numbers(values)
-    is_held = people_in(value_of_row, whose, len(values)) >= k
+    is_held = count_people(value_of_row, person_of_row, len(values)) >= k
     if held is not None:
         is_held |= np.isin(values, held)
     if grouped is not None:
         is_held &= ~np.isin(values, grouped)
-    is_grouped = _is_grouped(is_held, value_of_row, whose, k)
-    heads = _heads(is_grouped, starts, len(ordered), whose, k)
+    is_grouped = _is_in_group(is_held, value_of_row, person_of_row, k)
+    heads = _find_heads(is_grouped, starts, len(ordered), person_of_row, k)
     shapes = np.full((4, len(values)), np.nan)
     if len(heads):
-        people_at = rows if whose is None else _first_rows(value_of_row, starts, whose, heads)
-        shapes[:, heads] = group_shapes(numbers, rows, people_at, is_grouped, heads)
-    counted = _counted_with(numbers, is_held, is_grouped, heads)
+        people_at = rows if person_of_row is None else _count_first_rows(value_of_row, starts, person_of_row, heads)
+        shapes[:, heads] = measure_groups(numbers, rows, people_at, is_grouped, heads)
+    counted = _assign_pieces(numbers, is_held, is_grouped, heads)
     has_piece = counted >= 0
     piece_rows = np.bincount(counted[has_piece], rows[has_piece], len(values)).astype(np.int64)
     used = np.flatnonzero(piece_rows)
@@ -134,42 +182,42 @@ def of_numbers(
     return Numbers(grid, pieces, values[~is_held], int(ordered[0]), int(ordered[-1]))
 
 
-def distance(before: Ints, after: Ints, rows: Ints) -> float:
+def measure_distance(before: Ints, after: Ints, rows: Ints) -> float:
     """Return the Kolmogorov-Smirnov distance of two lists of places in ascending order, each of so many rows."""
     shares = np.concatenate([[0.0], np.cumsum(rows) / rows.sum()])
     places = np.concatenate([before, after])
     order = np.argsort(places, kind="stable")  # of two lists that are sorted: they are merged
-    ends = run_starts(places[order[::-1]])
+    ends = find_run_starts(places[order[::-1]])
     seen = len(order) - ends
     up_to = np.concatenate([[0], np.cumsum(order < len(before))])[seen]
     return float(np.abs(shares[up_to] - shares[seen - up_to]).max())
 
 
-def _is_grouped(is_held: Bools, value_of_row: Ints, whose: Ints | None, k: int) -> Bools:
+def _is_in_group(is_held: Bools, value_of_row: Ints, person_of_row: Ints | None, k: int) -> Bools:
     """Tell of each value whether it belongs to a run, between values that many hold, of at least k people."""
     run = np.cumsum(is_held, dtype=np.int64)
     rare_rows = np.flatnonzero(~is_held[value_of_row])
-    rare_people = None if whose is None else whose[rare_rows]
-    people = people_in(run[value_of_row[rare_rows]], rare_people, int(run[-1]) + 1)
+    person_of_rare_row = None if person_of_row is None else person_of_row[rare_rows]
+    people = count_people(run[value_of_row[rare_rows]], person_of_rare_row, int(run[-1]) + 1)
     return np.asarray(~is_held & (people >= k)[run])
 
 
-def _heads(is_grouped: Bools, starts: Ints, rows: int, whose: Ints | None, k: int) -> Ints:
+def _find_heads(is_grouped: Bools, starts: Ints, rows: int, person_of_row: Ints | None, k: int) -> Ints:
     """Cut runs into groups of at least k people; return the first value of each group.
 
     ``starts`` has the first row of each value, and ``whose`` the person of each row, both in the order of the values.
     """
     edges = np.flatnonzero(np.diff(is_grouped, prepend=False, append=False)).tolist()
-    if whose is None:
-        return _heads_of_rows(edges, starts, rows, k)
+    if person_of_row is None:
+        return _find_heads_of_rows(edges, starts, rows, k)
     first_rows = [*starts.tolist(), rows]
-    before = _rows_before(whose)
+    before = _find_rows_before(person_of_row)
     heads: list[int] = []
     for begin, end in zip(edges[::2], edges[1::2], strict=True):
         value = begin
         while value < end:
             heads.append(value)
-            enough = _reached(first_rows[value], first_rows[end], before, k)
+            enough = _find_last_row(first_rows[value], first_rows[end], before, k)
             if enough is None:
                 break
             # Each value has a row at least, so that the next group begins at most so many values further.
@@ -179,7 +227,7 @@ def _heads(is_grouped: Bools, starts: Ints, rows: int, whose: Ints | None, k: in
     return np.array(heads, dtype=np.int64)
 
 
-def _heads_of_rows(edges: list[int], starts: Ints, rows: int, k: int) -> Ints:
+def _find_heads_of_rows(edges: list[int], starts: Ints, rows: int, k: int) -> Ints:
     """Do the same where every row is another person: the value at which k rows are reached is known for all at once."""
     following = np.searchsorted(starts, starts + k).tolist()
     heads: list[int] = []
@@ -192,7 +240,7 @@ def _heads_of_rows(edges: list[int], starts: Ints, rows: int, k: int) -> Ints:
     return np.array(heads, dtype=np.int64)
 
 
-def _reached(start: int, end: int, before: Ints, k: int) -> int | None:
+def _find_last_row(start: int, end: int, before: Ints, k: int) -> int | None:
     """Return the row before which the rows from `start` on are those of k people; None if they are not before `end`."""
     window = 4 * k
     while True:
@@ -204,25 +252,25 @@ def _reached(start: int, end: int, before: Ints, k: int) -> int | None:
         window *= 2
 
 
-def _rows_before(whose: Ints) -> Ints:
+def _find_rows_before(person_of_row: Ints) -> Ints:
     """Return the row of the same person that comes before each row, -1 for none; for nobody's, the last of all."""
-    by_person = np.argsort(whose, kind="stable")
-    is_same = whose[by_person[1:]] == whose[by_person[:-1]]
-    before = np.full(len(whose), -1)
+    by_person = np.argsort(person_of_row, kind="stable")
+    is_same = person_of_row[by_person[1:]] == person_of_row[by_person[:-1]]
+    before = np.full(len(person_of_row), -1)
     before[by_person[1:]] = np.where(is_same, by_person[:-1], -1)
-    before[whose == NOBODY] = len(whose)
+    before[person_of_row == NOBODY] = len(person_of_row)
     return before
 
 
-def _first_rows(value_of_row: Ints, starts: Ints, whose: Ints, heads: Ints) -> Ints:
+def _count_first_rows(value_of_row: Ints, starts: Ints, person_of_row: Ints, heads: Ints) -> Ints:
     """Count the people of each value's group who have no lower value in it."""
     group = np.searchsorted(heads, value_of_row, side="right") - 1
-    is_first = _rows_before(whose) < starts[heads[np.maximum(group, 0)]]
+    is_first = _find_rows_before(person_of_row) < starts[heads[np.maximum(group, 0)]]
     return np.bincount(value_of_row[is_first], minlength=len(starts))
 
 
-def _counted_with(numbers: Floats, is_held: Bools, is_grouped: Bools, heads: Ints) -> Ints:
-    """Return the value with which each value is counted; -1 for those that have none.
+def _assign_pieces(numbers: Floats, is_held: Bools, is_grouped: Bools, heads: Ints) -> Ints:
+    """Return the value whose piece counts the rows of each value; -1 where there is none.
 
     Values that many hold count for themselves, those of groups with the first of the group, the others with the nearest
     value that many hold.
@@ -230,13 +278,14 @@ def _counted_with(numbers: Floats, is_held: Bools, is_grouped: Bools, heads: Int
     counted = np.full(len(numbers), -1)
     held, grouped = np.flatnonzero(is_held), np.flatnonzero(is_grouped)
     counted[held] = held
-    counted[grouped] = heads[np.searchsorted(heads, grouped, side="right") - 1] if len(heads) else _NONE
-    others = np.flatnonzero(~is_held & ~is_grouped)
-    if len(held) and len(others):
-        after = np.searchsorted(held, others)
+    if len(heads):
+        counted[grouped] = heads[np.searchsorted(heads, grouped, side="right") - 1]
+    rest = np.flatnonzero(~is_held & ~is_grouped)
+    if len(held) and len(rest):
+        after = np.searchsorted(held, rest)
         above, below = held[np.minimum(after, len(held) - 1)], held[np.maximum(after - 1, 0)]
-        is_nearer = abs(numbers[above] - numbers[others]) < abs(numbers[others] - numbers[below])
-        counted[others] = np.where(is_nearer, above, below)
+        is_nearer = abs(numbers[above] - numbers[rest]) < abs(numbers[rest] - numbers[below])
+        counted[rest] = np.where(is_nearer, above, below)
     return counted
 
 
@@ -251,10 +300,10 @@ def refuse_rare(
 
     The label of a column is no value, whoever has a value that is written so.
     """
-    for place, (name, k) in enumerate(zip(original.column_names, least, strict=True)):
-        before, after = original.column(place), released.column(place)
-        if labels is not None and labels[place] is not None:
-            after = after.filter(pc.fill_null(pc.not_equal(after.cast(pa.string()), labels[place]), True))
+    for index, (name, k) in enumerate(zip(original.column_names, least, strict=True)):
+        before, after = original.column(index), released.column(index)
+        if labels is not None and labels[index] is not None:
+            after = after.filter(pc.fill_null(pc.not_equal(after.cast(pa.string()), labels[index]), True))
         if _shows_few(before, after, people, k):
             raise ValueError(
                 f'column "{name}" would release a value of fewer than {k} people: the promise is not kept.'
@@ -264,11 +313,13 @@ def refuse_rare(
 def _shows_few(before: pa.ChunkedArray, after: pa.ChunkedArray, people: Ints | None, k: int) -> bool:
     """Tell whether a value is shown that fewer than k people have, and somebody."""
     if people is None and pa.types.is_floating(before.type):
-        values, rows = np.unique(float_bits(before), return_counts=True)
-        few, shown = values[rows < k], np.sort(float_bits(after))
+        values, rows = np.unique(read_float_bits(before), return_counts=True)
+        few, shown = values[rows < k], np.sort(read_float_bits(after))
         return bool(len(few)) and bool((few[np.minimum(np.searchsorted(few, shown), len(few) - 1)] == shown).any())
-    ((codes, count),) = encode(pa.table({"value": pa.chunked_array([*before.chunks, *after.chunks], before.type)}))
+    ((codes, count),) = encode_columns(
+        pa.table({"value": pa.chunked_array([*before.chunks, *after.chunks], before.type)})
+    )
     held = codes[: len(before)].astype(np.int64)
-    holders = people_in(held, people, count)
+    holders = count_people(held, people, count)
     is_few = (holders < k) & (np.bincount(held, minlength=count) > 0)
     return bool(is_few[codes[len(before) :]].any())

@@ -12,14 +12,23 @@ from duckanon._core.common.contracts import (
     OnlyColumns,
 )
 from duckanon._core.common.declare import Options, Parameter, Release
-from duckanon._core.common.parameters import COLS, KEEP, NARROWING, PERSON, TBL, K, keep_is_no_col, person_is_no_col
+from duckanon._core.common.parameters import (
+    COLS,
+    KEEP,
+    NARROWING,
+    PERSON,
+    TBL,
+    K,
+    refuse_keep_in_cols,
+    refuse_person_in_cols,
+)
 from duckanon._core.common.rules import ColumnNames, OneOf
 
 
-def _importance_is_of_cols(given: Options) -> str | None:
+def _importance_is_of_cols(options: Options) -> str | None:
     """Refuse columns that are important and not looked at."""
-    cols = {name.lower() for name in given["cols"]}
-    for name in given["importance"] or ():
+    cols = {name.lower() for name in options["cols"]}
+    for name in options["importance"] or ():
         if name.lower() not in cols:
             return f'importance must name columns of cols, the most important first; got "{name}".'
     return None
@@ -60,7 +69,7 @@ SUPPRESS_CELLS = Release(
         ),
         NARROWING.having(meaning="Columns of `keep` that are released although they show what cells were"),
     ),
-    checks=(person_is_no_col, keep_is_no_col, _importance_is_of_cols),
+    checks=(refuse_person_in_cols, refuse_keep_in_cols, _importance_is_of_cols),
 )
 
 FUNCTIONS = (SUPPRESS_CELLS,)

@@ -1,4 +1,10 @@
-"""The principal components of a matrix, and their independent permutation."""
+"""The principal components of a matrix, and their independent permutation.
+
+Components come from the covariance, summed in blocks of rows, so that no copy of the matrix is held. Permuted at random
+they correlate by chance, about 3.1 / sqrt(rows) at most; below 100,000 rows each permutation is drawn again, and mended
+by the residuals of a regression, until its correlations are within a tolerance (Thesis, Figure 4-1, corrected in
+REFERENCES.md, Thesis, point 2). Drawing all components anew at once, as the figure has it, never ends.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +16,7 @@ import numpy as np
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Array, Floats, Matrix, Reals
-from duckanon._core.common.progress import Tell, silent
+from duckanon._core.common.progress import Tell, tell_nobody
 
 _UNCHECKED_ROWS = 100_000  # from here on chance correlations, 3.1 / sqrt(rows), are too small to matter
 _MOST_DRAWS = 50  # of one component's permutation; most are accepted after a few, once they are mended
@@ -62,7 +68,7 @@ def principal_coordinates(matrix: Matrix) -> Matrix:
     return np.asarray((matrix - mean) @ vectors[:, kept])
 
 
-def permute_components(scores: Reals, tolerance: float, random: np.random.Generator, tell: Tell = silent) -> None:
+def permute_components(scores: Reals, tolerance: float, random: np.random.Generator, tell: Tell = tell_nobody) -> None:
     """Permute every row of a centred matrix, components x records, in place and independently.
 
     Thesis, Figure 4-1, whose `max(cov[U]) <= tol` is read as the largest correlation off the diagonal (REFERENCES.md,
@@ -76,16 +82,18 @@ def permute_components(scores: Reals, tolerance: float, random: np.random.Genera
     """
     generators = random.spawn(len(scores))
     if scores.shape[1] < _UNCHECKED_ROWS:
-        _permute_uncorrelated(scores, tolerance / math.sqrt(max(scores.shape[1] - 1, 1)), generators, tell)
+        _permute_without_correlation(scores, tolerance / math.sqrt(max(scores.shape[1] - 1, 1)), generators, tell)
         return
     threads = min(_MOST_THREADS, os.cpu_count() or 1)
-    shuffle = progress.shared(lambda generator, row: generator.shuffle(row))
+    shuffle = progress.share_watch(lambda generator, row: generator.shuffle(row))
     with ThreadPoolExecutor(threads) as pool:  # shuffling a contiguous row lets other threads run
         for done, _ in enumerate(pool.map(shuffle, generators, scores), 1):
             tell(done / len(scores))
 
 
-def _permute_uncorrelated(scores: Reals, limit: float, generators: list[np.random.Generator], tell: Tell) -> None:
+def _permute_without_correlation(
+    scores: Reals, limit: float, generators: list[np.random.Generator], tell: Tell
+) -> None:
     draws = max(2, min(_MOST_DRAWS, _MOST_VALUES_DRAWN // scores.shape[1]))
     accepted = np.empty_like(scores)  # of mean 0 and length 1
     for index, (row, random) in enumerate(zip(scores, generators, strict=True)):
@@ -97,11 +105,11 @@ def _permute_uncorrelated(scores: Reals, limit: float, generators: list[np.rando
         for _ in range(draws):
             progress.check()
             drawn = random.permutation(len(row))
-            worst, correlations = _worst(before, centred[drawn])
+            worst, correlations = _find_worst(before, centred[drawn])
             if worst > limit:
                 residuals = centred[drawn] - correlations @ before
                 drawn[np.argsort(residuals)] = ascending  # the values in the order of the residuals
-                worst, _ = _worst(before, centred[drawn])
+                worst, _ = _find_worst(before, centred[drawn])
             if worst < best:
                 best, order = worst, drawn
             if worst <= limit:
@@ -111,6 +119,6 @@ def _permute_uncorrelated(scores: Reals, limit: float, generators: list[np.rando
         tell((index + 1) / len(scores))
 
 
-def _worst(before: Array, row: Array) -> tuple[float, Array]:
+def _find_worst(before: Array, row: Array) -> tuple[float, Array]:
     correlations = before @ row
     return float(np.abs(correlations).max(initial=0.0)), correlations

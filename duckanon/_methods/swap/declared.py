@@ -19,7 +19,7 @@ from duckanon._core.common.parameters import (
     TBL,
     UNRELEASED_PERSON,
     K,
-    person_is_no_col,
+    refuse_person_in_cols,
 )
 from duckanon._core.common.rules import Number, OneOf, TableName, Whole
 
@@ -54,7 +54,7 @@ _READING = (SEED.without("spark"), _K, SPECIAL, CATEGORIES, DERIVED)
 
 SVD_SWAP = Release(
     name="svd_swap",
-    algorithm="duckanon._methods.swap.people_swaps:svd_swap",
+    algorithm="duckanon._methods.swap.svd:svd_swap",
     stage="release",
     summary="Permutes each principal component: new records with the same means, variances and correlations.",
     promises=(
@@ -107,7 +107,7 @@ _CLUSTERS = (
 
 PICA = Release(
     name="pica",
-    algorithm="duckanon._methods.swap.people_swaps:pica",
+    algorithm="duckanon._methods.swap.svd:pica",
     stage="release",
     summary="Permutes the independent components of clusters: new records that keep nonlinear structure.",
     promises=(
@@ -134,7 +134,7 @@ PICA = Release(
 
 PICA_REPORT = Report(
     name="pica_report",
-    algorithm="duckanon._methods.swap.people_swaps:pica_report",
+    algorithm="duckanon._methods.swap.svd:pica_report",
     stage="release",
     summary="Returns the search for the cluster size of anon.pica: one row per trial release with its privacy "
     "measures.",
@@ -165,7 +165,7 @@ SPECTRAL_RHS = Release(
         InvariantUnder("order", "storage", "others"),
     ),
     parameters=(TBL, _COLS, _K_ROWS, _LABEL, KEY, LOG, ENCODED_NULLS, SEED, UNRELEASED_PERSON),
-    checks=(person_is_no_col,),
+    checks=(refuse_person_in_cols,),
     tables=("source",),
 )
 
@@ -198,7 +198,7 @@ RHS = Release(
         SEED,
         UNRELEASED_PERSON,
     ),
-    checks=(person_is_no_col,),
+    checks=(refuse_person_in_cols,),
     tables=("source",),
 )
 

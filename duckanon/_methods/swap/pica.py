@@ -1,4 +1,10 @@
-"""Partitioned ICA swapping of a table: clusters, components permuted in each, the search for the clusters' size."""
+"""Partitioned ICA swapping of a table: clusters, components permuted in each, the search for the clusters' size.
+
+The smaller clusters are, the more faithful a release is and the less private. Sizes are bisected on 20,000 rows until
+the smallest is found whose release passes the privacy tests (Thesis, Section 5.2.3; REFERENCES.md, Thesis, points 7 and
+15), with a margin, and with three fresh draws more. Each trial costs a release and the search for nearest rows. The
+release of the whole table is then checked for copies, and made with larger clusters where it fails.
+"""
 
 from __future__ import annotations
 
@@ -9,18 +15,16 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arguments import checked
-from duckanon._core.common.arrays import Reals, sampled_rows
-from duckanon._core.common.progress import Tell, silent
+from duckanon._core.common.arguments import check_arguments
+from duckanon._core.common.arrays import Reals, sample_rows
+from duckanon._core.common.progress import Tell, tell_nobody
 from duckanon._core.common.rules import Whole
-from duckanon._core.encoding.coordinates import Places
-from duckanon._core.encoding.fit import batch_rows, fit
-from duckanon._core.encoding.sources import opened_source
-from duckanon._core.encoding.table_encoding import Encoding, refuse_too_few
+from duckanon._core.encoding.column_codecs import ChoiceCoordinates, Encoding, refuse_few_rows
+from duckanon._core.encoding.fit import choose_batch_rows, fit_columns
+from duckanon._core.encoding.sources import use_source
 from duckanon._core.privacy import self_check
-from duckanon._core.privacy.reference_test import privacy_tests
-from duckanon._methods.swap.cluster_swap import swap_in_clusters
-from duckanon._methods.swap.clusters import clusters
+from duckanon._core.privacy.reference_test import PrivacySetting, run_privacy_tests
+from duckanon._methods.swap.clusters import find_clusters, swap_in_clusters
 from duckanon._methods.swap.components import principal_components
 
 STEP = 1.25
@@ -37,7 +41,7 @@ _MOST_GROWTH = 2.0  # dense parts of large tables need clusters ten times as lar
 
 
 @dataclass(frozen=True)
-class Partitioned:
+class ClusterSwap:
     """A table that is about to be swapped in clusters; ``rank`` is the number of independent components."""
 
     encoding: Encoding
@@ -58,58 +62,61 @@ class Partitioned:
         clustering: str,
         checks: str,
         random: np.random.Generator,
-        places: Mapping[str, Places] | None = None,
-    ) -> Partitioned:
+        places: Mapping[str, ChoiceCoordinates] | None = None,
+    ) -> ClusterSwap:
         """Read a table: once for its encoding, once for its matrix."""
-        with opened_source(source) as opened:
-            encoding, moments = fit(opened, log=log, nulls=nulls, places=places)
+        with use_source(source) as opened:
+            encoding, moments = fit_columns(opened, log=log, nulls=nulls, places=places)
             rank = principal_components(moments.covariance)[1].shape[1]
-            refuse_too_few(moments.rows, rank)
+            refuse_few_rows(moments.rows, rank)
             matrix = np.empty((moments.rows, encoding.width), np.float32)
-            for start, batch in opened.batches_of(moments.rows, batch_rows(encoding.width)):
+            for start, batch in opened.batches_of(moments.rows, choose_batch_rows(encoding.width)):
                 matrix[start : start + batch.num_rows] = encoding.matrix(batch, np.float32)
         return cls(encoding, matrix, rank, basis, clustering, checks, random)
 
-    def swapped(self, matrix: Reals, size: float, tell: Tell = silent) -> Reals:
+    def swap(self, matrix: Reals, size: float, tell: Tell = tell_nobody) -> Reals:
         """Swap the rows of a matrix of this table in clusters of a size."""
-        labels = clusters(matrix, size, self.clustering, self.random)
+        labels = find_clusters(matrix, size, self.clustering, self.random)
         return swap_in_clusters(matrix, labels, self.basis, self.random, tell)
 
-    def search(self, reference: pa.Table | None, tell: Tell = silent) -> Search:
+    def search(self, reference: pa.Table | None, tell: Tell = tell_nobody) -> SizeSearch:
         """Look for the smallest clusters whose release is as safe as not taking part.
 
         Without a ``reference`` of other people every record is compared with all other records.
         """
-        trial = self._sampled(self.matrix)
-        others = None if reference is None else self._sampled(self.encoding.matrix(reference))
+        trial = self._sample_rows(self.matrix)
+        other_people = None if reference is None else self._sample_rows(self.encoding.matrix(reference))
         done = [0]
 
         def passes(size: float) -> Verdict:
             done[0] += 1
             tell(0.9 * (1 - math.exp(-done[0] / 8)))  # about eight trials, or as many more as fail
-            released = self.encoding.matrix(self.encoding.table(self.swapped(trial, size)))
+            released = self.encoding.matrix(self.encoding.table(self.swap(trial, size)))
             if self.checks == "repair":
-                released = released[self_check.repair(trial, released, self.random)]
+                released = released[self_check.repair_release(trial, released, self.random)]
                 if len(released) < len(trial) / 2:
                     return Verdict(False, {"kept": len(released) / len(trial)})
-            tests = privacy_tests(trial, released, self.random, reference=others, isolated=False, sample=_MEASURED_ROWS)
+            setting = PrivacySetting(reference=other_people, isolated=False, sample=_MEASURED_ROWS)
+            tests = run_privacy_tests(trial, released, self.random, setting)
             share = MARGIN if size < len(trial) else 1.0
-            is_safe = all(test.passed and (test.shift is None or test.judged <= share * test.limit) for test in tests)
-            return Verdict(is_safe, {test.name: test.judged for test in tests})
+            is_safe = all(
+                test.is_within_limit and (test.shift is None or test.test_value <= share * test.limit) for test in tests
+            )
+            return Verdict(is_safe, {test.name: test.test_value for test in tests})
 
-        return search(passes, len(trial), self.rank)
+        return search_size(passes, len(trial), self.rank)
 
-    def released(self, size: float | None, reference: pa.Table | None, tell: Tell = silent) -> pa.Table:
+    def release(self, size: float | None, reference: pa.Table | None, tell: Tell = tell_nobody) -> pa.Table:
         """Release the table with clusters of a size, or of the size that the search finds, after the checks."""
         if size is not None:
-            return self._checked(self.swapped(self.matrix, size, tell))
+            return self._check(self.swap(self.matrix, size, tell))
         result = self.search(reference, tell)
         if result.cluster_size is None:
             raise ValueError(result.refusal(len(self.matrix)))
         size = result.cluster_size if result.cluster_size < min(len(self.matrix), SEARCHED_ROWS) else len(self.matrix)
-        return self.enlarged(size, tell)
+        return self.release_enlarging(size, tell)
 
-    def enlarged(self, size: float, tell: Tell = silent) -> pa.Table:
+    def release_enlarging(self, size: float, tell: Tell = tell_nobody) -> pa.Table:
         """Release the table with clusters of a size, or of the next larger one whose release passes the checks.
 
         A few sizes are tried: each is larger than the one before by more, at most twice as large.
@@ -118,14 +125,14 @@ class Partitioned:
         while True:
             for _ in range(draws):
                 try:
-                    return self._checked(self.swapped(self.matrix, size, tell))
+                    return self._check(self.swap(self.matrix, size, tell))
                 except ValueError:
                     if size >= len(self.matrix):
                         raise
             growth, draws = min(growth * STEP, _MOST_GROWTH), 1
             size = size * growth if 1.5 * size * growth < len(self.matrix) else len(self.matrix)
 
-    def _checked(self, swapped: Reals) -> pa.Table:
+    def _check(self, swapped: Reals) -> pa.Table:
         """Look through a release for records that it gives away; refuse it, or leave them out.
 
         Of large tables a million rows are looked at, drawn at random.
@@ -135,17 +142,17 @@ class Partitioned:
             return released
         original, rows = self.matrix, released
         if len(original) > _CHECKED_ROWS and self.checks == "error":
-            chosen = sampled_rows(_CHECKED_ROWS, len(original), self.random)
+            chosen = sample_rows(_CHECKED_ROWS, len(original), self.random)
             original, rows = original[chosen], released.take(pa.array(chosen))
         coded = self.encoding.matrix(rows, np.float32)
         advice = "choose a larger cluster_size" + (
             "" if self.checks == "repair" else ", or checks := 'repair' to leave rows out"
         )
-        kept = self_check.screened(original, coded, self.checks, self.random, advice)
+        kept = self_check.screen_release(original, coded, self.checks, self.random, advice)
         return released if kept.all() else released.filter(pa.array(kept))
 
-    def _sampled(self, matrix: Reals) -> Reals:
-        return matrix[sampled_rows(SEARCHED_ROWS, len(matrix), self.random)]
+    def _sample_rows(self, matrix: Reals) -> Reals:
+        return matrix[sample_rows(SEARCHED_ROWS, len(matrix), self.random)]
 
 
 @dataclass(frozen=True)
@@ -157,7 +164,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Step:
+class Trial:
     """One release tried on the way.
 
     Attributes:
@@ -173,14 +180,14 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Search:
+class SizeSearch:
     """The smallest size that passed, with (but for all rows) three fresh draws more, and every release tried, in order.
 
     The size is None where none passed.
     """
 
     cluster_size: float | None
-    steps: tuple[Step, ...]
+    steps: tuple[Trial, ...]
 
     def refusal(self, rows: int) -> str:
         """Say that no size passed, and on which numbers that rests."""
@@ -192,8 +199,8 @@ class Search:
         )
 
 
-@checked(rows=Whole(2), rank=Whole(1))
-def search(passes: Callable[[float], Verdict], rows: int, rank: int) -> Search:
+@check_arguments(rows=Whole(2), rank=Whole(1))
+def search_size(passes: Callable[[float], Verdict], rows: int, rank: int) -> SizeSearch:
     """Look for the smallest clusters that still pass, and so for the most faithful release that is safe.
 
     Thesis, Section 5.2.3, corrected: what is wanted is the largest number of clusters, not the smallest, that does not
@@ -210,22 +217,22 @@ def search(passes: Callable[[float], Verdict], rows: int, rank: int) -> Search:
     ``passes`` makes and tests a fresh release with clusters of a size; none is tried with fewer than twice ``rank``
     rows.
     """
-    steps: list[Step] = []
+    steps: list[Trial] = []
 
-    def tried(stage: str, size: float) -> bool:
+    def try_size(stage: str, size: float) -> bool:
         draw = 1 + sum(step.cluster_size == size for step in steps)
-        steps.append(Step(stage, size, draw, passes(size)))
+        steps.append(Trial(stage, size, draw, passes(size)))
         return steps[-1].verdict.passed
 
     size, low, high = float(rows), 2.0 * rank, rows / 1.5
-    if not any(tried("whole", size) for _ in range(_DRAWS)):
-        return Search(None, tuple(steps))
+    if not any(try_size("whole", size) for _ in range(_DRAWS)):
+        return SizeSearch(None, tuple(steps))
     while high > STEP * low:
         middle = math.sqrt(low * high)
-        if tried("bisect", middle):
+        if try_size("bisect", middle):
             size = high = middle
         else:
             low = middle
-    while size < rows and not all(tried("confirm", size) for _ in range(_DRAWS)):
+    while size < rows and not all(try_size("confirm", size) for _ in range(_DRAWS)):
         size = size * STEP if 1.5 * size * STEP < rows else float(rows)
-    return Search(size, tuple(steps))
+    return SizeSearch(size, tuple(steps))

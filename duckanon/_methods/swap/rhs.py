@@ -1,4 +1,8 @@
-"""Groups of similar records, each released as copies of one record: recursive halving of a table of people."""
+"""Groups of similar records, each released as copies of one record: `anon.spectral_rhs` and `anon.rhs`.
+
+The groups are those of `halving`; a group is released as its mean or as the member nearest to it. The promise is
+counted again on the release.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,16 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from duckanon._core.common.arguments import generator
+from duckanon._core.common.arguments import make_generator
 from duckanon._core.common.arrays import Floats, Ints
-from duckanon._core.encoding.table_encoding import Encoding
-from duckanon._core.encoding.whole_sources import read_whole, reader_of, refuse_identifiers, shuffled, smallest_class
+from duckanon._core.encoding.column_codecs import Encoding
+from duckanon._core.encoding.whole_sources import (
+    count_smallest_class,
+    make_reader,
+    read_whole,
+    refuse_identifiers,
+    shuffle_rows,
+)
 from duckanon._methods.swap import halving
 
 
@@ -29,18 +39,18 @@ def spectral_rhs(
 
     Thesis, Section 4.1.2, Figure 4-2.
     """
-    random = generator(seed)
+    random = make_generator(seed)
     table, encoding, keys, people, types = read_whole(source, key, log, nulls, person)
     matrix = encoding.matrix(table)
     labels = halving.spectral_rhs(matrix, k, people)
-    released = _masked(table, encoding, matrix, labels, label, random)
-    least = smallest_class(released, people)
+    released = _mask_table(table, encoding, matrix, labels, label, random)
+    least = count_smallest_class(released, people)
     if least < k:
         counted = "rows" if people is None else "people"
         raise ValueError(
             f"a released record would stand for {least} {counted} instead of {k}: the promise is not kept."
         )
-    return reader_of(types.write(shuffled(released, keys, random)))
+    return make_reader(types.write(shuffle_rows(released, keys, random)))
 
 
 def rhs(
@@ -56,25 +66,25 @@ def rhs(
     person: str | None,
 ) -> pa.RecordBatchReader:
     """Replace groups, formed by splitting all columns at once, by copies of one record: for comparison only."""
-    random = generator(seed)
+    random = make_generator(seed)
     table, encoding, keys, people, types = read_whole(source, key, log, nulls, person)
     matrix = encoding.matrix(table)
     labels = halving.rhs(matrix, k, people)
-    unprotected = halving.rows_in_small_groups(labels, k, people)
+    unprotected = halving.count_rows_in_small_groups(labels, k, people)
     if unprotected and checks == "error":
         fewer = f"{k}" if people is None else f"{k} people"
         raise ValueError(
             f"{unprotected:,} of {len(matrix):,} records end in groups of fewer than {fewer}, as they do when many "
             f"columns are split at once; use anon.spectral_rhs, or checks := 'off' to compare with it."
         )
-    masked = _masked(table, encoding, matrix, labels, label, random)
-    return reader_of(types.write(shuffled(masked, keys, random)))
+    masked = _mask_table(table, encoding, matrix, labels, label, random)
+    return make_reader(types.write(shuffle_rows(masked, keys, random)))
 
 
-def _masked(
+def _mask_table(
     table: pa.Table, encoding: Encoding, matrix: Floats, labels: Ints, label: str, random: np.random.Generator
 ) -> pa.Table:
     if label == "member":  # a record as it stands, not as it comes back from the matrix
         refuse_identifiers(table)
-        return table.take(pa.array(halving.members(matrix, labels, random)))
-    return encoding.table(halving.masked(matrix, labels, random, label))
+        return table.take(pa.array(halving.choose_members(matrix, labels, random)))
+    return encoding.table(halving.mask_rows(matrix, labels, random, label))

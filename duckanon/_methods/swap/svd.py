@@ -1,7 +1,10 @@
-"""SVD swapping: a release with the original's means and, up to chance, covariances, whose records are new.
+"""SVD swapping, and partitioned ICA swapping as SQL calls it.
 
 The matrix of the encoded table is turned into its principal components, every component is permuted on its own, and the
-result is turned back (Thesis, Section 4.1, Figure 4-1).
+result is turned back: the same means and, up to chance, covariances, in records that are new (Thesis, Section 4.1,
+Figure 4-1). Only the scores are held, in 32 bits; past a limit of memory they go to files, spread at random, and are
+swapped block by block. A release is checked for copies, and permuted anew up to three times where it fails by chance.
+Tables of people are read as columns of numbers and categories first (`thesis_columns`), and recombined in the end.
 """
 
 from __future__ import annotations
@@ -20,18 +23,29 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from duckanon._core.common.arguments import generator
-from duckanon._core.common.progress import Tell, silent, within
-from duckanon._core.encoding.coordinates import Places
-from duckanon._core.encoding.fit import Moments, batch_rows, fit
-from duckanon._core.encoding.sources import Source, open_source, opened_source
-from duckanon._core.encoding.table_encoding import FEWEST_ROWS, ROWS_PER_COMPONENT, Encoding, refuse_too_few
+from duckanon._core.common.arguments import make_generator
+from duckanon._core.common.declare import report_rows
+from duckanon._core.common.progress import Tell, tell_nobody, tell_within
+from duckanon._core.common.resources import read_memory
+from duckanon._core.encoding.column_codecs import (
+    FEWEST_ROWS,
+    ROWS_PER_COMPONENT,
+    ChoiceCoordinates,
+    Encoding,
+    refuse_few_rows,
+)
+from duckanon._core.encoding.fit import Moments, choose_batch_rows, fit_columns
+from duckanon._core.encoding.sources import Source, open_source, use_source
+from duckanon._core.encoding.whole_sources import make_reader, read_table
 from duckanon._core.privacy import self_check
 from duckanon._methods.swap.components import permute_components, principal_components
+from duckanon._methods.swap.declared import TRIALS
+from duckanon._methods.swap.pica import ClusterSwap
+from duckanon._methods.swap.thesis_columns import Settings, ThesisColumns
 
 _WATCHED_ROWS = 20_000  # rows that the checks look at, in larger tables drawn at random
 _FRESH_DRAWS = 3  # one that fails by chance does not fail again
-_WATCHED_PAIRS = 2 * 10**7  # of rows whose distance is looked at: components permuted over many rows give nobody away
+_MOST_PAIRS = 2 * 10**7  # of rows whose distance is looked at: components permuted over many rows give nobody away
 _FITTED, _SCORED, _PERMUTED = 0.3, 0.6, 0.75  # the share of the work done after each step, about as measured
 
 _BYTES = 4  # of a float32
@@ -39,7 +53,7 @@ _MARGIN = 1.1  # blocks drawn at random differ in size
 _READ_ROWS = 2**14  # turned from records to components at a time
 
 
-def svd_swap(
+def swap_scores(
     source: object,
     *,
     tolerance: float,
@@ -48,7 +62,7 @@ def svd_swap(
     checks: str,
     seed: int | None,
     memory_limit: int | None = None,
-    places: Mapping[str, Places] | None = None,
+    places: Mapping[str, ChoiceCoordinates] | None = None,
     tell: Tell | None = None,
 ) -> pa.RecordBatchReader:
     """Swap the principal components of a table; options not listed are those that are declared.
@@ -64,33 +78,33 @@ def svd_swap(
     Args:
         memory_limit: Bytes for the scores, 4 x rows x rank. Past it the records are swapped inside blocks to which they
             are assigned at random, kept in temporary files meanwhile.
-        places: Coordinates of the values of columns that have many: see `fit.fit`.
+        places: Coordinates of the values of columns that have many: see `fit.fit_columns`.
     """
-    random = generator(seed)
-    tell = tell or silent
-    with opened_source(source) as opened:
-        told = _rows_within(tell, opened.rows, 0.0, _FITTED)
-        encoding, moments = fit(opened, log=log, nulls=nulls, tell=told, places=places)
+    random = make_generator(seed)
+    tell = tell or tell_nobody
+    with use_source(source) as opened:
+        tell_rows = _tell_rows(tell, opened.rows, 0.0, _FITTED)
+        encoding, moments = fit_columns(opened, log=log, nulls=nulls, tell=tell_rows, places=places)
         swap = _Swap.of(encoding, moments, tolerance, checks, random)
-        blocks = _blocks_needed(moments.rows, swap.rank, memory_limit)
+        blocks = _count_blocks(moments.rows, swap.rank, memory_limit)
         if blocks > 1:
             files = _ScoreBlocks(blocks, swap.rank, random)
-            for piece in swap.scores(opened, _rows_within(tell, moments.rows, _FITTED, _SCORED)):
+            for piece in swap.scores(opened, _tell_rows(tell, moments.rows, _FITTED, _SCORED)):
                 files.add(piece)
-            made = swap.released_blocks(files, tell)
+            batches = swap.release_blocks(files, tell)
         else:
-            made = swap.swapped(opened, tell)
-    return pa.RecordBatchReader.from_batches(encoding.schema, made)
+            batches = swap.swap(opened, tell)
+    return pa.RecordBatchReader.from_batches(encoding.schema, batches)
 
 
-def swapped_block(
+def swap_block(
     block: pa.Table, encoding: Encoding, moments: Moments, tolerance: float, checks: str, random: np.random.Generator
 ) -> pa.Table:
     """Swap the components of a whole table, known by its moments, among some of its rows, drawn at random."""
-    own = replace(moments, rows=block.num_rows)
+    block_moments = replace(moments, rows=block.num_rows)
     opened = open_source(block)
-    made = list(_Swap.of(encoding, own, tolerance, checks, random).swapped(opened, silent))
-    return pa.Table.from_batches(made, encoding.schema)
+    batches = list(_Swap.of(encoding, block_moments, tolerance, checks, random).swap(opened, tell_nobody))
+    return pa.Table.from_batches(batches, encoding.schema)
 
 
 @dataclass(frozen=True)
@@ -112,7 +126,7 @@ class _Swap:
         cls, encoding: Encoding, moments: Moments, tolerance: float, checks: str, random: np.random.Generator
     ) -> _Swap:
         _, directions = principal_components(moments.covariance)
-        refuse_too_few(moments.rows, directions.shape[1])
+        refuse_few_rows(moments.rows, directions.shape[1])
         mean = moments.mean.astype(np.float32)[:, None]
         count = 0 if checks == "off" else min(moments.rows, _WATCHED_ROWS)
         watched = np.sort(random.choice(moments.rows, count, replace=False, shuffle=False))
@@ -130,7 +144,7 @@ class _Swap:
     ) -> Iterator[NDArray[np.float32]]:
         """Read the source again and return the scores batch by batch, written into `out` if it is given."""
         projection = np.ascontiguousarray(self.directions.T)
-        for start, batch in source.batches_of(self.rows, batch_rows(self.encoding.width)):
+        for start, batch in source.batches_of(self.rows, choose_batch_rows(self.encoding.width)):
             end = start + batch.num_rows
             features = self.encoding.features(batch, np.float32)
             first, last = np.searchsorted(self.watched, (start, end))
@@ -139,37 +153,39 @@ class _Swap:
             yield np.matmul(projection, features, out=None if out is None else out[:, start:end])
             tell(end)
 
-    def swapped(self, source: Source, tell: Tell) -> Iterator[pa.RecordBatch]:
+    def swap(self, source: Source, tell: Tell) -> Iterator[pa.RecordBatch]:
         """Read the source again, permute its components, and return the batches to be turned back."""
         scores = np.empty((self.rank, self.rows), np.float32)
-        for _ in self.scores(source, _rows_within(tell, self.rows, _FITTED, _SCORED), scores):
+        for _ in self.scores(source, _tell_rows(tell, self.rows, _FITTED, _SCORED), scores):
             pass
-        permute_components(scores, self.tolerance, self.random, within(tell, _SCORED, _PERMUTED))
-        return self.released([self.checked(scores)], within(tell, _PERMUTED, 1.0))
+        permute_components(scores, self.tolerance, self.random, tell_within(tell, _SCORED, _PERMUTED))
+        return self.release([self.check(scores)], tell_within(tell, _PERMUTED, 1.0))
 
-    def checked(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    def check(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the permuted scores, permuted anew where they fail by chance, or what is left after a repair."""
         if self.checks == "off":
             return scores
         for _ in range(_FRESH_DRAWS - 1):
             with contextlib.suppress(ValueError):
-                return self._screened(scores)
+                return self._screen(scores)
             permute_components(scores, self.tolerance, self.random)
-        return self._screened(scores)
+        return self._screen(scores)
 
-    def _screened(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    def _screen(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         is_whole = scores.shape[1] == self.rows
         looked_at = self.watched if is_whole else np.arange(min(len(self.watched), scores.shape[1]))
         checks = self.checks if len(looked_at) == self.rows else "error"  # what was not looked at cannot be repaired
-        made = self.encoding.batch(self.directions @ scores[:, looked_at] + self.mean)  # rounded, as it is given away
-        released = self.encoding.features(made, np.float32).T
+        batch = self.encoding.batch(self.directions @ scores[:, looked_at] + self.mean)  # rounded, as it is given away
+        released = self.encoding.features(batch, np.float32).T
         advice = "release fewer columns or coarser values"
-        kept = self_check.screened(self.originals.T, released, checks, self.random, advice, _WATCHED_PAIRS)
+        kept = self_check.screen_release(self.originals.T, released, checks, self.random, advice, _MOST_PAIRS)
         return scores if kept.all() else np.ascontiguousarray(scores[:, kept])
 
-    def released(self, blocks: Iterable[NDArray[np.float32]], tell: Tell) -> Iterator[pa.RecordBatch]:
+    def release(self, blocks: Iterable[NDArray[np.float32]], tell: Tell) -> Iterator[pa.RecordBatch]:
         """Turn permuted scores back into records."""
-        step = batch_rows(2 * self.encoding.width)  # half of it: the reader holds a batch while the next one is made
+        step = choose_batch_rows(
+            2 * self.encoding.width
+        )  # half of it: the reader holds a batch while the next one is made
         done = 0
         for scores in blocks:
             for start in range(0, scores.shape[1], step):
@@ -179,25 +195,25 @@ class _Swap:
                 yield self.encoding.batch(features)
                 tell(done / self.rows)
 
-    def released_blocks(self, files: _ScoreBlocks, tell: Tell) -> Iterator[pa.RecordBatch]:
+    def release_blocks(self, files: _ScoreBlocks, tell: Tell) -> Iterator[pa.RecordBatch]:
         """Permute block after block and turn each back."""
         try:
-            yield from self.released(self._permuted(files), within(tell, _SCORED, 1.0))
+            yield from self.release(self._permute_blocks(files), tell_within(tell, _SCORED, 1.0))
         finally:
             files.close()
 
-    def _permuted(self, files: _ScoreBlocks) -> Iterator[NDArray[np.float32]]:
+    def _permute_blocks(self, files: _ScoreBlocks) -> Iterator[NDArray[np.float32]]:
         for number, scores in enumerate(files):
             permute_components(scores, self.tolerance, self.random)
-            yield self.checked(scores) if number == 0 else scores
+            yield self.check(scores) if number == 0 else scores
 
 
-def _rows_within(tell: Tell, rows: int | None, start: float, stop: float) -> Callable[[int], None]:
+def _tell_rows(tell: Tell, rows: int | None, start: float, stop: float) -> Callable[[int], None]:
     """Tell rows done as a share of the whole work; tell nothing where the number of rows is not known."""
-    return lambda done: None if not rows else within(tell, start, stop)(done / rows)
+    return lambda done: None if not rows else tell_within(tell, start, stop)(done / rows)
 
 
-def _blocks_needed(rows: int, rank: int, memory_limit: int | None) -> int:
+def _count_blocks(rows: int, rank: int, memory_limit: int | None) -> int:
     """Return into how many blocks the scores of a table must be cut; refuse a limit that leaves too few rows each."""
     if memory_limit is None:
         return 1
@@ -251,3 +267,126 @@ class _ScoreBlocks:
     def close(self) -> None:
         """Remove what is left of the files."""
         self._remove()
+
+
+_PURPOSES = {"whole": "one cluster", "bisect": "search", "confirm": "confirm"}
+
+
+def svd_swap(
+    source: object,
+    *,
+    tolerance: float,
+    log: Sequence[str] | None,
+    nulls: str,
+    checks: str,
+    seed: int | None,
+    k: int,
+    special: Any,
+    categories: Sequence[str] | None,
+    derived: str,
+    memory: str | None = None,
+    tell: Tell | None = None,
+) -> pa.RecordBatchReader:
+    """Swap the principal components of a table: see `svd_swap`.
+
+    ``memory`` limits the matrix of components, '2GB'; a larger one is swapped within random blocks of rows. It needs
+    the settings of the thesis.
+    """
+    settings = Settings(k, special, categories, derived)
+    options: dict[str, Any] = {"tolerance": tolerance, "checks": checks, "seed": seed, "tell": tell}
+    if settings.as_in_thesis:
+        limit = None if memory is None else read_memory(memory)
+        return swap_scores(source, log=log, nulls=nulls, memory_limit=limit, **options)
+    if memory is not None:
+        raise ValueError(
+            f"memory must be NULL unless k = 1, special = 'off', categories = [] and derived = 'off'; got {memory!r}."
+        )
+    thesis_columns = ThesisColumns.of(_read_whole(source), None, nulls, settings, make_generator(seed).spawn(1)[0])
+    return thesis_columns.reader(
+        swap_scores(
+            thesis_columns.table, log=thesis_columns.log(log), nulls="error", places=thesis_columns.places, **options
+        )
+    )
+
+
+def pica(
+    source: object, *, cluster_size: float | None, reference: object = None, tell: Tell | None = None, **options: Any
+) -> pa.RecordBatchReader:
+    """Swap independent components inside clusters of similar records; the options are those of `ClusterOptions`.
+
+    A ``reference`` of other people with the same columns is compared with where a cluster size is searched.
+    """
+    swap, other_people, thesis_columns = prepare_swap(
+        source, None if cluster_size else reference, ClusterOptions(**options)
+    )
+    released = make_reader(swap.release(cluster_size, other_people, tell or tell_nobody))
+    return released if thesis_columns is None else thesis_columns.reader(released)
+
+
+def pica_report(table: pa.Table | None, reference: pa.Table | None, *, tell: Tell, **options: Any) -> pa.Table:
+    """Report the search for a cluster size; the options are those of `ClusterOptions`."""
+    if table is None:
+        return report_rows([], TRIALS)
+    swap, other_people, _ = prepare_swap(table, reference, ClusterOptions(**options))
+    search = swap.search(other_people, tell)
+    rows = [
+        {
+            "step": number,
+            "purpose": _PURPOSES[step.stage],
+            "cluster_size": round(step.cluster_size),
+            **{f"{name}_shift": step.verdict.numbers.get(name) for name in ("distance", "ambiguity", "uncertainty")},
+            **{name: step.verdict.numbers.get(name) for name in ("exact_copies", "unique_copies", "near_copies")},
+            "passed": step.verdict.passed,
+            "chosen": step.cluster_size == search.cluster_size,
+        }
+        for number, step in enumerate(search.steps, 1)
+    ]
+    return report_rows(rows, TRIALS)
+
+
+@dataclass(frozen=True)
+class ClusterOptions:
+    """The options of `anon.pica` and its report, but for the size of clusters."""
+
+    basis: str
+    clustering: str
+    log: Sequence[str] | None
+    nulls: str
+    checks: str
+    seed: int | None
+    k: int
+    special: Any
+    categories: Sequence[str] | None
+    derived: str
+
+
+def prepare_swap(
+    source: object, reference: object, options: ClusterOptions
+) -> tuple[ClusterSwap, pa.Table | None, ThesisColumns | None]:
+    """Encode a table that is to be swapped in clusters.
+
+    Also return other people in the same columns, and the thesis's columns; None where the table's own are taken.
+    """
+    settings = Settings(options.k, options.special, options.categories, options.derived)
+    random = make_generator(options.seed)
+    how = (options.basis, options.clustering, options.checks, random)
+    if settings.as_in_thesis:
+        swap = ClusterSwap.of(source, options.log, options.nulls, *how)
+        return swap, None if reference is None else read_table(reference, swap.encoding.schema.names), None
+    table = _read_whole(source)
+    other_people = None if reference is None else read_table(reference, table.column_names)
+    thesis_columns = ThesisColumns.of(
+        table, other_people, options.nulls, settings, make_generator(options.seed).spawn(1)[0]
+    )
+    log = thesis_columns.log(options.log)
+    swap = ClusterSwap.of(thesis_columns.table, log, "error", *how, thesis_columns.places)
+    return swap, thesis_columns.reference, thesis_columns
+
+
+def _read_whole(source: object) -> pa.Table:
+    table = read_table(source)
+    if table.num_rows == 0:
+        raise ValueError("the table has no rows; give one that has.")
+    if table.num_columns < 2:
+        raise ValueError(f"cols must name at least two columns; got {table.num_columns}.")
+    return table

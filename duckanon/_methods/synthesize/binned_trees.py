@@ -21,25 +21,25 @@ class BinnedTree(NamedTuple):
 
     def apply(self, features: Reals) -> Ints:
         """Return the leaf of each row."""
-        found: Floats = self.fitted.predict(_binned(features)) - np.ravel(self.fitted._baseline_prediction)[0]
-        return np.rint(found).astype(np.int64)
+        nodes: Floats = self.fitted.predict(_bin_ranks(features)) - np.ravel(self.fitted._baseline_prediction)[0]
+        return np.rint(nodes).astype(np.int64)
 
 
-def binned_tree(features: Reals, numbers: Floats, leaf: int) -> BinnedTree:
+def grow_binned_tree(features: Reals, numbers: Floats, leaf: int) -> BinnedTree:
     """Grow the first tree of a boosting, whose splits are those of least squares, with leaves of `leaf` rows at least.
 
     What it predicts is replaced by the number of the leaf.
     """
-    made = HistGradientBoostingRegressor(
+    boosting = HistGradientBoostingRegressor(
         max_iter=1, learning_rate=1.0, max_leaf_nodes=None, min_samples_leaf=leaf, early_stopping=False
     )
-    made.fit(_binned(features), numbers)
-    nodes = made._predictors[0][0].nodes
+    boosting.fit(_bin_ranks(features), numbers)
+    nodes = boosting._predictors[0][0].nodes
     nodes["value"] = np.arange(len(nodes))
     sides = (np.where(nodes["is_leaf"], -1, nodes[side].astype(np.int64)) for side in ("left", "right"))
-    return BinnedTree(made, *sides)
+    return BinnedTree(boosting, *sides)
 
 
-def _binned(features: Reals) -> Reals:
+def _bin_ranks(features: Reals) -> Reals:
     """Cut ranks from 0 to 1 into bins; whole numbers, the places of choices, stay apart."""
     return np.floor(features * _BINS)

@@ -56,7 +56,7 @@ SPECTRAL_RELEASE = Release(
         shared.SEED.without("spark"),
         shared.UNRELEASED_PERSON,
     ),
-    checks=(shared.person_is_no_col, shared.by_is_apart),
+    checks=(shared.refuse_person_in_cols, shared.refuse_by_in_cols),
     tables=("source",),
     columns=("cols", "by"),
 )
@@ -114,7 +114,7 @@ SYNTHESIZE = Release(
             "people must share each value: it stays with the data, and leaves with no release"
         ).without("spark"),
     ),
-    checks=(shared.person_is_no_col, shared.by_is_apart, shared.order_is_a_col),
+    checks=(shared.refuse_person_in_cols, shared.refuse_by_in_cols, shared.refuse_order_outside_cols),
     tables=("source",),
     columns=("cols", "by"),
     numbered="person",

@@ -1,4 +1,9 @@
-"""The rows of new people, one after the other: each given the last one, the person, and how many come."""
+"""The rows of new people, one after the other, each drawn from the last row, the person, and how many rows come.
+
+A next row takes three steps: how far its date is from the last one, which columns stay as they were, and all others.
+Each step is a `Stage`, whose trees are grown once for all people and positions. A row that breaks a rule is drawn again
+up to five times; then the history ends there. Trees tell apart up to twelve positions: later rows are too few.
+"""
 
 from __future__ import annotations
 
@@ -10,22 +15,27 @@ import numpy as np
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, Ints
-from duckanon._core.common.people import people_in
+from duckanon._core.common.people import count_people
 from duckanon._core.encoding.arrow import is_moment
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._methods.releasable.safe_numbers import SafeNumbers
-from duckanon._methods.synthesize.sequence_columns import SequenceColumns, between, ranked, taken
-from duckanon._methods.synthesize.sequence_order import Lengths, capped
-from duckanon._methods.synthesize.stages import Cells, Stage, StageColumn
-from duckanon._methods.synthesize.transitions import MOST_CHOICES
+from duckanon._methods.synthesize.sequence_columns import (
+    Lengths,
+    SequenceColumns,
+    cap_numbers,
+    rank_among,
+    subtract_columns,
+    take_rows,
+)
+from duckanon._methods.synthesize.sequential_draw import MOST_CHOICES, Repeats, Stage, StageCells, StageColumn
 
 _MOST_COUNTED = 12  # rows before and after, in which trees tell positions apart
 _SEEN, _MOST_SEEN = 3, 8  # how often a choice was made before is counted up to so many, for columns of so few choices
 _STAYS = 0.1  # the share of rows in which a column of many choices stays as it was; of few, transitions tell
-_TRIES = 5  # at a row that breaks no rule, whose date need not be moved, before a history ends or a date is moved
+_TRIES = 5  # draws of a next row; after them a history without a row that keeps all rules ends, or a date is moved
 
 
-class Learnt(NamedTuple):
+class SourcePeople(NamedTuple):
     """What rows are learnt from.
 
     Attributes:
@@ -39,16 +49,16 @@ class Learnt(NamedTuple):
     quantiles: Mapping[int, Callable[[Floats], Ints]]
 
 
-class Limits(NamedTuple):
+class HistoryLimits(NamedTuple):
     """What rows must not break, in the dates of the table.
 
     Attributes:
         highest: Returns the last place of the column that orders rows, or of a date, given people and the column.
-        broken: Tells which rows break a rule, given the last row, the row, and its person.
+        broken: Tells which rows break a rule, from the last row, the row, and its person.
     """
 
     highest: Callable[[Ints, int], Floats]
-    broken: Callable[[Cells, Cells, Ints], Bools]
+    is_broken: Callable[[StageCells, StageCells, Ints], Bools]
 
 
 class NextRows:
@@ -70,40 +80,49 @@ class NextRows:
         """Learn how rows follow each other."""
         self._table, self._lengths, self._random = table, lengths, random
         rows = table.sequences
-        self._whose, self._person = table.people[rows.later], rows.person[rows.later]
+        self._person_of_row, self._person = table.people[rows.later], rows.person[rows.later]
         self._is_usual = is_usual[rows.later]
         is_dated = table.order is not None and is_moment(table.columns[table.order].type)
         few = [index for index in table.events if 2 <= table.columns[index].choices <= _MOST_SEEN]
         self._counted = [] if is_dated else [index for index in few if table.columns[index].regular is None]
-        given = list(self._given())
+        context = list(self._context())
         self._gap: Stage | None = None
         self._gaps: dict[int, dict[str, Callable[[Floats], Ints]]] = {}
         if table.order is not None:
             order = table.columns[table.order].array
-            gap = between("gap", order.take(rows.before), order.take(rows.later), self._whose, table.reading)
+            gap = subtract_columns(
+                "gap", order.take(rows.before), order.take(rows.later), self._person_of_row, table.reading
+            )
             everybody = np.arange(len(rows.later))
             self._numbers = None
             if gap.regular is not None:
-                self._numbers = ranked(SafeNumbers.of(gap, self._whose, table.k), everybody)
+                self._numbers = rank_among(SafeNumbers.of(gap, self._person_of_row, table.k), everybody)
             self._gap_parts = gap
-            column = StageColumn("gap", gap, gap, self._whose, self._numbers)
-            self._gap = Stage(given, [column], self._whose, leaf, table.k, derived, random)
-            given += [column, self._column("own", table.order, rows.later)]
-        stays = {index: part for index in table.events if (part := self._stays(index)) is not None}
-        columns = [StageColumn(part.name, part, part, self._whose, None) for part in stays.values()]
-        self._same = Stage(given, columns, self._whose, leaf, table.k, "off", random) if stays else None
+            column = StageColumn("gap", gap, gap, self._person_of_row, self._numbers)
+            self._gap = Stage(context, [column], self._person_of_row, leaf, table.k, derived, random)
+            context += [column, self._column("own", table.order, rows.later)]
+        stays = {index: part for index in table.events if (part := self._find_stays(index)) is not None}
+        columns = [StageColumn(part.name, part, part, self._person_of_row, None) for part in stays.values()]
+        self._same = Stage(context, columns, self._person_of_row, leaf, table.k, "off", random) if stays else None
         drawn = [self._column("own", index, rows.later) for index in table.events]
         same = {f"own {index}": (part.name, f"last {index}") for index, part in stays.items()}
-        given += columns
-        last = {f"own {index}": f"last {index}" for index in table.events if self._is_followed(index)}
-        self._row = Stage(given, drawn, self._whose, leaf, table.k, derived, random, same, last) if drawn else None
+        context += columns
+        # Transitions are counted where people make few different choices.
+        followed = [
+            i for i in table.events if (part := table.columns[i]).regular is None and 2 <= part.choices <= MOST_CHOICES
+        ]
+        last = {f"own {index}": f"last {index}" for index in followed}
+        repeats = Repeats(same, last)
+        self._row = (
+            Stage(context, drawn, self._person_of_row, leaf, table.k, derived, random, repeats) if drawn else None
+        )
 
     @property
     def least(self) -> dict[str, int]:
         """As that of a stage."""
         return {} if self._row is None else self._row.least
 
-    def _stays(self, index: int) -> ColumnParts | None:
+    def _find_stays(self, index: int) -> ColumnParts | None:
         """Tell in which rows a number, or a choice between many, is the same as in the last row, if in many."""
         column, rows = self._table.columns[index], self._table.sequences
         if column.regular is None and column.choices <= MOST_CHOICES:
@@ -112,42 +131,37 @@ class NextRows:
         if column.regular is not None:
             places, is_regular = self._table.numbers[index].places, column.is_regular
             is_same &= (places[rows.later] == places[rows.before]) | ~is_regular[rows.later]
-        found = people_in(is_same.astype(np.int64), self._whose, 2)
-        if is_same.mean() < _STAYS or found.min() < self._table.k:
+        people = count_people(is_same.astype(np.int64), self._person_of_row, 2)
+        if is_same.mean() < _STAYS or people.min() < self._table.k:
             return None
-        return capped(f"same {index}", is_same.astype(np.int64), 1)
-
-    def _is_followed(self, index: int) -> bool:
-        """Tell whether it is counted which choices of a column follow which."""
-        column = self._table.columns[index]
-        return column.regular is None and 2 <= column.choices <= MOST_CHOICES
+        return cap_numbers(f"same {index}", is_same.astype(np.int64), 1)
 
     def _column(self, kind: str, index: int, rows: Ints) -> StageColumn:
         table = self._table
         column = table.columns[index]
-        part = taken(column, rows, f"{kind} {column.name}")
+        part = take_rows(column, rows, f"{kind} {column.name}")
         return StageColumn(f"{kind} {index}", part, *table.whole_of(index), table.numbers.get(index))
 
-    def _given(self) -> Iterator[StageColumn]:
+    def _context(self) -> Iterator[StageColumn]:
         table, rows = self._table, self._table.sequences
         for index in table.personal:
             yield self._column("person", index, rows.firsts[self._person])
         after = rows.lengths[self._person] - rows.position
         for key, part in (
-            ("length", taken(self._lengths.column, self._person)),
-            ("position", capped("position", rows.position, _MOST_COUNTED)),
-            ("after", capped("after", after, _MOST_COUNTED)),
+            ("length", take_rows(self._lengths.column, self._person)),
+            ("position", cap_numbers("position", rows.position, _MOST_COUNTED)),
+            ("after", cap_numbers("after", after, _MOST_COUNTED)),
         ):
-            yield StageColumn(key, part, part, self._whose, None)
+            yield StageColumn(key, part, part, self._person_of_row, None)
         for index in self._counted:
-            seen = self._seen_before(index)
+            seen = self._count_choices_before(index)
             for choice in range(table.columns[index].choices):
-                part = capped(f"seen {index} {choice}", seen[:, choice], _SEEN)
-                yield StageColumn(part.name, part, part, self._whose, None)
+                part = cap_numbers(f"seen {index} {choice}", seen[:, choice], _SEEN)
+                yield StageColumn(part.name, part, part, self._person_of_row, None)
         for index in ([] if table.order is None else [table.order]) + list(table.events):
             yield self._column("last", index, rows.before)
 
-    def _seen_before(self, index: int) -> Ints:
+    def _count_choices_before(self, index: int) -> Ints:
         """Count how often each choice of a column was made in all rows before a row."""
         rows, column = self._table.sequences, self._table.columns[index]
         seen = np.zeros((len(column.codes), column.choices), np.int64)
@@ -159,8 +173,8 @@ class NextRows:
         return seen[rows.later]
 
     def histories(
-        self, people: Cells, first: Cells, lengths: Ints, learnt: Learnt, limits: Limits
-    ) -> Iterator[tuple[Ints, Cells]]:
+        self, people: StageCells, first: StageCells, lengths: Ints, learnt: SourcePeople, limits: HistoryLimits
+    ) -> Iterator[tuple[Ints, StageCells]]:
         """Draw the rows of new people after their first one.
 
         Args:
@@ -171,37 +185,37 @@ class NextRows:
             limits: What must not be broken.
 
         Yields:
-            Whose the next rows are, and the rows.
+            The person of each next row, and the rows.
         """
         rows = np.flatnonzero(learnt.is_used[self._person] & self._is_usual)
         active, last = np.flatnonzero(lengths > 1), first
         last = {key: (codes[active], places[active]) for key, (codes, places) in first.items()}
-        seen = {index: _ones(last[f"own {index}"][0], self._table.columns[index]) for index in self._counted}
+        seen = {index: _one_hot(last[f"own {index}"][0], self._table.columns[index]) for index in self._counted}
         position = 1
         while len(active) and len(rows):
             progress.check()
-            found: Cells = {}
+            new: StageCells = {}
             waiting = np.arange(len(active))
             is_done = np.zeros(len(active), np.bool_)
             for attempt in range(_TRIES):
-                given = self._cells(people, last, seen, active, lengths, position)
-                given = {key: (codes[waiting], places[waiting]) for key, (codes, places) in given.items()}
-                drawn, is_broken, is_moved = self._next(given, rows, learnt, partial(limits.highest, active[waiting]))
+                context = self._cells(people, last, seen, active, lengths, position)
+                context = {key: (codes[waiting], places[waiting]) for key, (codes, places) in context.items()}
+                drawn, is_broken, is_moved = self._next(context, rows, learnt, partial(limits.highest, active[waiting]))
                 is_broken |= is_moved & (attempt < _TRIES - 1)
                 before = {key: (codes[waiting], places[waiting]) for key, (codes, places) in last.items()}
-                is_broken |= limits.broken(before, drawn, active[waiting])
-                found = found or {key: (codes.copy(), places.copy()) for key, (codes, places) in drawn.items()}
+                is_broken |= limits.is_broken(before, drawn, active[waiting])
+                new = new or {key: (codes.copy(), places.copy()) for key, (codes, places) in drawn.items()}
                 good = np.flatnonzero(~is_broken)
                 for key, (codes, places) in drawn.items():
-                    found[key][0][waiting[good]], found[key][1][waiting[good]] = codes[good], places[good]
+                    new[key][0][waiting[good]], new[key][1][waiting[good]] = codes[good], places[good]
                 is_done[waiting[good]] = True
                 waiting = waiting[is_broken]
                 if not len(waiting):
                     break
             kept = np.flatnonzero(is_done)
-            active, last = active[kept], {key: (codes[kept], places[kept]) for key, (codes, places) in found.items()}
+            active, last = active[kept], {key: (codes[kept], places[kept]) for key, (codes, places) in new.items()}
             for index, counts in seen.items():
-                seen[index] = counts[kept] + _ones(last[f"own {index}"][0], self._table.columns[index])
+                seen[index] = counts[kept] + _one_hot(last[f"own {index}"][0], self._table.columns[index])
             yield active, last
             position += 1
             more = np.flatnonzero(lengths[active] > position)
@@ -209,8 +223,8 @@ class NextRows:
             seen = {index: counts[more] for index, counts in seen.items()}
 
     def _cells(
-        self, people: Cells, last: Cells, seen: Mapping[int, Ints], active: Ints, lengths: Ints, position: int
-    ) -> Cells:
+        self, people: StageCells, last: StageCells, seen: Mapping[int, Ints], active: Ints, lengths: Ints, position: int
+    ) -> StageCells:
         """Return what the next rows are drawn from."""
         cells = {key: (codes[active], places[active]) for key, (codes, places) in people.items()}
         cells |= {key.replace("own", "last"): value for key, value in last.items()}
@@ -223,38 +237,38 @@ class NextRows:
         return cells
 
     def _next(
-        self, given: Cells, rows: Ints, learnt: Learnt, highest: Callable[[int], Floats]
-    ) -> tuple[Cells, Bools, Bools]:
+        self, context: StageCells, rows: Ints, learnt: SourcePeople, highest: Callable[[int], Floats]
+    ) -> tuple[StageCells, Bools, Bools]:
         """Draw the next row of some people; return which break a rule, and the dates of which few people have."""
-        count = len(given["length"][0])
-        drawn: Cells = {}
+        count = len(context["length"][0])
+        drawn: StageCells = {}
         is_broken = is_moved = np.zeros(count, np.bool_)
         order = self._table.order
         if self._gap is not None and order is not None:
-            codes, places = given[f"last {order}"]
+            codes, places = context[f"last {order}"]
             is_here = codes == len(self._table.columns[order].outcomes)
             room = np.where(is_here, highest(order) - places, np.inf)
             if self._numbers is not None and learnt.group not in self._gaps:
-                self._gaps[learnt.group] = {"gap": self._numbers.quantiles(rows, self._whose)}
+                self._gaps[learnt.group] = {"gap": self._numbers.quantiles(rows, self._person_of_row)}
             quantiles = self._gaps.get(learnt.group, {})
             most = {"gap": room} if self._numbers is not None else {}
-            made, is_broken = self._gap.draw(learnt.group, rows, count, given, quantiles, most)
-            gap, is_valid = steps_of(self._gap_parts, made["gap"])
+            drawn_columns, is_broken = self._gap.draw(learnt.group, rows, count, context, quantiles, most)
+            gap, is_valid = count_steps(self._gap_parts, drawn_columns["gap"])
             is_valid &= is_here
             wanted = np.where(is_valid, places + gap, places)
-            own = np.maximum(self._table.moved(order, wanted), places)
-            is_moved = own != wanted
-            own_codes = np.where(is_valid, len(self._table.columns[order].outcomes), self._null_code(order, codes))
-            drawn[f"own {order}"] = (own_codes, own)
-            given = given | made | {f"own {order}": drawn[f"own {order}"]}
+            date_places = np.maximum(self._table.move_places(order, wanted), places)
+            is_moved = date_places != wanted
+            date_codes = np.where(is_valid, len(self._table.columns[order].outcomes), self._null_code(order, codes))
+            drawn[f"own {order}"] = (date_codes, date_places)
+            context = context | drawn_columns | {f"own {order}": drawn[f"own {order}"]}
         if self._same is not None:
-            given |= self._same.draw(learnt.group, rows, count, given, {}, {})[0]
+            context |= self._same.draw(learnt.group, rows, count, context, {}, {})[0]
         if self._row is not None:
             quantiles = {f"own {index}": one for index, one in learnt.quantiles.items()}
             dates = [index for index in self._table.dates if index in self._table.numbers]
-            most = {f"own {index}": highest(index) - given[f"own {order}"][1] for index in dates}
-            made, is_bad = self._row.draw(learnt.group, rows, count, given, quantiles, most)
-            drawn |= made
+            most = {f"own {index}": highest(index) - context[f"own {order}"][1] for index in dates}
+            drawn_columns, is_bad = self._row.draw(learnt.group, rows, count, context, quantiles, most)
+            drawn |= drawn_columns
             is_broken = is_broken | is_bad
         return drawn, is_broken, is_moved
 
@@ -264,11 +278,11 @@ class NextRows:
         return np.full(len(codes), outcomes.index(None)) if None in outcomes else codes
 
 
-def _ones(codes: Ints, column: ColumnParts) -> Ints:
+def _one_hot(codes: Ints, column: ColumnParts) -> Ints:
     return np.eye(column.choices, dtype=np.int64)[codes]
 
 
-def steps_of(column: ColumnParts, cells: tuple[Ints, Ints]) -> tuple[Ints, Bools]:
+def count_steps(column: ColumnParts, cells: tuple[Ints, Ints]) -> tuple[Ints, Bools]:
     """Return how many steps lie between two dates, and where that is known."""
     codes, places = cells
     special = np.array([0 if one is None else int(one) for one in column.outcomes] + [0], np.int64)

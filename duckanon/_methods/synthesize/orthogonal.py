@@ -1,4 +1,9 @@
-"""New scores in clusters: each cluster keeps its mean and covariance, and nothing else of its rows."""
+"""New scores in clusters: each cluster keeps its mean and covariance, and nothing else of its rows.
+
+The orthogonal variant of spectral anonymization (Perkonoja and Virta 2024): the left singular vectors of a cluster are
+replaced by random orthonormal ones. Permuting scores, as the thesis does, keeps the values of a small cluster's
+outliers. The cost is one product of the cluster's rows and columns squared.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +14,17 @@ import numpy as np
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Floats, Ints, Ints32, Reals
-from duckanon._core.common.progress import Tell, silent
-from duckanon._core.common.threads import one_thread
+from duckanon._core.common.progress import Tell, tell_nobody
+from duckanon._core.common.resources import use_one_thread
 
 _LARGE = 65_536  # rows from which on numbers are drawn in 32 bits, whose errors average out
 
 
-def apportioned(counts: Ints, total: int) -> Ints:
+def apportion(counts: Ints, total: int) -> Ints:
     """Divide a total in proportion to counts, by largest remainders.
 
     Examples:
-        >>> apportioned(np.array([3, 3, 4]), 5).tolist()
+        >>> apportion(np.array([3, 3, 4]), 5).tolist()
         [2, 1, 2]
     """
     quotas = counts * (total / counts.sum())
@@ -29,7 +34,9 @@ def apportioned(counts: Ints, total: int) -> Ints:
     return parts
 
 
-def redrawn(matrix: Reals, labels: Ints32, rows: int, random: np.random.Generator, tell: Tell = silent) -> Reals:
+def draw_in_clusters(
+    matrix: Reals, labels: Ints32, rows: int, random: np.random.Generator, tell: Tell = tell_nobody
+) -> Reals:
     """Draw new rows in clusters, to which each gives its share, and return them in random order.
 
     Perkonoja and Virta 2024: the left singular vectors of the centred cluster are replaced by random orthonormal ones,
@@ -39,36 +46,36 @@ def redrawn(matrix: Reals, labels: Ints32, rows: int, random: np.random.Generato
     the covariance on average only. Each cluster has a random generator of its own.
     """
     counts = np.bincount(labels)
-    drawn = apportioned(counts, rows)
+    drawn = apportion(counts, rows)
     order = np.argsort(labels, kind="stable")
     starts = np.cumsum(counts) - counts
     ends = np.cumsum(drawn)
-    places = random.permutation(rows)
+    positions = random.permutation(rows)
     released = np.empty((rows, matrix.shape[1]), matrix.dtype)
     generators = random.spawn(len(counts))
 
     def work(cluster: int) -> int:
         members = matrix[order[starts[cluster] : starts[cluster] + counts[cluster]]]
         end = int(ends[cluster])
-        into = places[end - int(drawn[cluster]) : end]
-        _redraw(members, released, into, generators[cluster])
+        into = positions[end - int(drawn[cluster]) : end]
+        _draw_cluster(members, released, into, generators[cluster])
         return len(into)
 
     done = 0
-    watched = progress.shared(work)
-    with one_thread(), ThreadPoolExecutor(os.cpu_count()) as pool:
+    watched = progress.share_watch(work)
+    with use_one_thread(), ThreadPoolExecutor(os.cpu_count()) as pool:
         for job in as_completed([pool.submit(watched, cluster) for cluster in range(len(counts))]):
             done += job.result()
             tell(done / max(rows, 1))
     return released
 
 
-def _redraw(members: Reals, released: Reals, into: Ints, random: np.random.Generator) -> None:
+def _draw_cluster(members: Reals, released: Reals, into: Ints, random: np.random.Generator) -> None:
     """Draw new rows of a cluster into places of the release; its members, a copy, are centred in place."""
     rows = len(into)
     mean = members.mean(axis=0, dtype=np.float64)
     members -= mean.astype(members.dtype)
-    spread, directions = _components(members)
+    spread, directions = _find_components(members)
     rank = len(spread)
     if rank == 0 or rows == 0:
         released[into] = mean
@@ -84,7 +91,7 @@ def _redraw(members: Reals, released: Reals, into: Ints, random: np.random.Gener
         released[into[start : start + _LARGE]] = noise[start : start + _LARGE] @ scale + centre
 
 
-def _components(centred: Reals) -> tuple[Floats, Floats]:
+def _find_components(centred: Reals) -> tuple[Floats, Floats]:
     """Return standard deviations and directions, as rows, of the components that are not null."""
     products = (centred.T @ centred).astype(np.float64) / max(len(centred) - 1, 1)
     values, vectors = np.linalg.eigh(products)

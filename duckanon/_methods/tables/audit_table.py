@@ -1,4 +1,9 @@
-"""``anon.audit_table``: what readers can compute from a table with hidden cells, whoever made it."""
+"""``anon.audit_table``: what readers can compute from a table with hidden cells, whoever made it.
+
+The labels give the cells and their relations, the shown numbers what is known. An exact audit finds the cells that
+follow from the shown ones, or that a contributor of another hidden cell can compute; two linear programs a cell tell
+how far the others are open, up to 3,000 hidden ones. The original rows tell which cells need protection, and how much.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +16,11 @@ import pyarrow as pa
 from scipy import sparse
 
 from duckanon._core.common.arrays import Bools, Floats, Ints
-from duckanon._methods.tables.cells import Cells
-from duckanon._methods.tables.exact_audit import exact_audit, known_to_owners
-from duckanon._methods.tables.interval_audit import intervals
-from duckanon._methods.tables.primary import CellRule, primary_cells
-from duckanon._methods.tables.relations import Relations, relations_of
-from duckanon._methods.tables.source import labels_of, locate, read_cells, read_labels
+from duckanon._methods.tables.cells import TableCells
+from duckanon._methods.tables.hidden_cell_audits import compute_intervals, find_owner_leaks, run_exact_audit
+from duckanon._methods.tables.primary import CellRule, find_primary_cells
+from duckanon._methods.tables.relations import Relations, find_relations
+from duckanon._methods.tables.source import locate_rows, read_cells, read_labels, select_labels
 
 MOST_INTERVALS = 3_000
 """Hidden cells up to which the interval of each is computed: two linear programs a cell."""
@@ -46,33 +50,33 @@ def audit_table(
     else:
         read = partial(read_cells, original, tables=tables, measure=measure, person=person, hierarchies=hierarchies)
         cells = read(largest=rule.largest, with_empty=False)
-        if (locate(cells, table, "published") < 0).any():  # hidden cells may be empty ones
+        if (locate_rows(cells, table, "published") < 0).any():  # hidden cells may be empty ones
             cells = read(largest=rule.largest, with_empty=True)
-    place = locate(cells, table, "published")
-    if (place < 0).any():
+    cell = locate_rows(cells, table, "published")
+    if (cell < 0).any():
         raise ValueError(
-            f"published must have rows of cells and margins of by only; {int((place < 0).sum())} rows are others: name "
+            f"published must have rows of cells and margins of by only; {int((cell < 0).sum())} rows are others: name "
             "the hierarchies of their labels, or give another original."
         )
     value, people = (np.full(len(cells), np.nan) for _ in range(2))
-    value[place] = table.column("value").cast(pa.float64()).to_numpy(zero_copy_only=False)
-    people[place] = table.column("people").cast(pa.float64()).to_numpy(zero_copy_only=False)
+    value[cell] = table.column("value").cast(pa.float64()).to_numpy(zero_copy_only=False)
+    people[cell] = table.column("people").cast(pa.float64()).to_numpy(zero_copy_only=False)
     counts = people if has_people else value
     if wrong := int((counts < 0).sum()):
         which = f"got {wrong}." if has_people else f"got {wrong}: name the column of people where value is a sum."
         raise ValueError(f"{'people' if has_people else 'value'} must have no number of people below 0; {which}")
-    relations = relations_of(cells)
+    relations = find_relations(cells)
     if has_people or not overlapping:
         _refuse_inconsistent(relations, value)
-    return _findings(cells, relations, value, counts, place, rule, original is not None, overlapping=overlapping)
+    return _list_faults(cells, relations, value, counts, cell, rule, original is not None, overlapping=overlapping)
 
 
-def _findings(
-    cells: Cells,
+def _list_faults(
+    cells: TableCells,
     relations: Relations,
     value: Floats,
     people: Floats,
-    place: Ints,
+    cell: Ints,
     rule: CellRule,
     has_original: bool,
     *,
@@ -80,9 +84,9 @@ def _findings(
 ) -> pa.Table:
     """Look for every kind of fault, and name the worst of each cell."""
     is_row = np.zeros(len(cells), dtype=bool)
-    is_row[place] = True
+    is_row[cell] = True
     hidden, counts_people = np.isnan(value), people is value
-    audit = exact_audit(relations.matrix, hidden)
+    audit = run_exact_audit(relations.matrix, hidden)
     low, high = np.full(len(cells), np.nan), np.full(len(cells), np.nan)
     if hidden.sum() <= MOST_INTERVALS:
         least = 0.0 if np.nanmin(value, initial=0) >= 0 else -np.inf
@@ -91,19 +95,19 @@ def _findings(
             matrix = sparse.hstack([matrix, -sparse.identity(relations.count)], format="csr")
             numbers = np.append(value, np.full(relations.count, np.nan))
             asked = np.pad(asked, (0, relations.count))
-        low, high = (ends[: len(cells)] for ends in intervals(matrix, numbers, asked, least))
+        low, high = (ends[: len(cells)] for ends in compute_intervals(matrix, numbers, asked, least))
         if counts_people and overlapping:
-            high = np.fmin(high, _smallest_groups(relations, value))
+            high = np.fmin(high, _find_smallest_groups(relations, value))
     owned = np.zeros(0, dtype=np.int64)
     if has_original:
-        primary = primary_cells(cells, rule)
+        primary = find_primary_cells(cells, rule)
         small = primary.cells & ~hidden
         guarded = primary.cells
         tolerance = 1e-6 * np.maximum(1, np.abs(cells.value))
         narrow = guarded & (
             (low > cells.value - primary.below + tolerance) | (high < cells.value + primary.above - tolerance)
         )
-        owned = known_to_owners(cells, audit, guarded) if not cells.counts_people else owned
+        owned = find_owner_leaks(cells, audit, guarded) if not cells.counts_people else owned
     else:
         small = (people < rule.k) & (people > 0)
         guarded = hidden & (~(low >= rule.k) if counts_people else True)
@@ -112,14 +116,14 @@ def _findings(
     by_fault = {
         "small": small,
         "derivable": audit.is_derivable & guarded,
-        "subtraction": _in_small_unions(relations, people, rule.k) & hidden & (not overlapping),
+        "subtraction": _find_small_unions(relations, people, rule.k) & hidden & (not overlapping),
         "contributor": np.isin(np.arange(len(cells)), owned) & hidden,
         "narrow": narrow & hidden,
     }
     fault = np.select(list(by_fault.values()), list(by_fault), default="")
     rows = np.flatnonzero(is_row & (hidden | (fault != "")))
     return pa.table(
-        labels_of(cells, rows)
+        select_labels(cells, rows)
         | {
             "value": pa.array(value[rows], from_pandas=True),
             "fault": pa.array([name or None for name in fault[rows].tolist()], pa.string()),
@@ -129,32 +133,30 @@ def _findings(
     )
 
 
-def _smallest_groups(relations: Relations, value: Floats) -> Floats:
+def _find_smallest_groups(relations: Relations, value: Floats) -> Floats:
     """Return the number of people of the smallest shown group of each cell, none of whose parts has more."""
     group = np.full(relations.count, np.inf)
     of_groups = relations.is_group & ~np.isnan(value[relations.cell])
     group[relations.relation[of_groups]] = value[relations.cell[of_groups]]
-    found = np.full(len(value), np.inf)
+    smallest = np.full(len(value), np.inf)
     parts = ~relations.is_group
-    np.minimum.at(found, relations.cell[parts], group[relations.relation[parts]])
-    return found
+    np.minimum.at(smallest, relations.cell[parts], group[relations.relation[parts]])
+    return smallest
 
 
-def _in_small_unions(relations: Relations, people: Floats, k: int) -> Bools:
+def _find_small_unions(relations: Relations, people: Floats, k: int) -> Bools:
     """Tell which hidden cells are parts of a published group that shows fewer than k people of them together."""
     hidden, member = np.isnan(people), relations.cell
-    is_part = hidden[member] & ~relations.is_group
-    signed = np.where(relations.is_group, 1.0, -1.0) * np.where(hidden[member], 0, people[member])
-    rest = relations.per_relation(signed)
-    is_open = (relations.per_relation(is_part) > 0) & (relations.per_relation(hidden[member] & relations.is_group) == 0)
-    is_small = is_open & (rest < k)
-    return np.asarray(relations.per_cell(is_part & is_small[relations.relation]) > 0)
+    is_part, is_open = relations.find_open_parts(hidden)
+    shown = np.where(hidden[member], 0, people[member])
+    is_small = is_open & (relations.sum_per_relation(np.where(relations.is_group, shown, -shown)) < k)
+    return np.asarray(relations.sum_per_cell(is_part & is_small[relations.relation]) > 0)
 
 
 def _refuse_inconsistent(relations: Relations, value: Floats) -> None:
     """Refuse a table whose shown cells do not add up: hidden cells are rows without a value."""
     known = ~np.isnan(value)
-    is_whole = relations.per_relation(~known[relations.cell]) == 0
+    is_whole = relations.sum_per_relation(~known[relations.cell]) == 0
     sums = relations.matrix @ np.where(known, value, 0)
     size = abs(relations.matrix) @ np.where(known, np.abs(value), 0)
     wrong = int((is_whole & (np.abs(sums) > 1e-6 * np.maximum(size, 1))).sum())

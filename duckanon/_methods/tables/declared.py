@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from duckanon._core.common.contracts import TABLE, CellsOfKPeople, InvariantUnder, TrueCells
 from duckanon._core.common.declare import Options, Parameter, Release
 from duckanon._core.common.parameters import PERSON, TBL
@@ -69,66 +71,64 @@ _LINKED = Parameter(
 )
 
 
-def _names_apart(given: Options) -> str | None:
+def _refuse_clashes(options: Options, answer: Sequence[str], columns: Sequence[str]) -> str | None:
     """Refuse columns that are called like one of the answer's, or that a table cannot be grouped by."""
-    tables = [given["by"], *(given.get("linked") or ())]
-    for name in (name for table in tables for name in table):
-        if name.lower() in _ADDED:
+    used = {options[column].lower() for column in columns if options[column]}
+    for name in (name for table in [options["by"], *(options.get("linked") or ())] for name in table):
+        if name.lower() in answer:
             return f'by must not name a column that the answer has too; got "{name}": rename it first.'
-        if name.lower() in {given[other].lower() for other in ("measure", "person") if given[other]}:
-            return f'by must not name the column of measure or person; got "{name}".'
+        if name.lower() in used:
+            return f'by must not name the column of {" or ".join(columns)}; got "{name}".'
     return None
 
 
-def _dominance_is_a_pair(given: Options) -> str | None:
+def _names_apart(options: Options) -> str | None:
+    return _refuse_clashes(options, _ADDED, ("measure", "person"))
+
+
+def _audit_names_apart(options: Options) -> str | None:
+    return _refuse_clashes(options, ("value", "people", "fault", "lower", "upper"), ("value", "people"))
+
+
+def _dominance_is_a_pair(options: Options) -> str | None:
     """Refuse a rule of dominance that is no number of contributions with a percentage."""
-    pair = given["dominance"]
+    pair = options["dominance"]
     if pair is None or (len(pair) == 2 and pair[0] in range(1, 6)):
         return None
     return f"dominance must be a whole number from 1 to 5 and a percentage such as [2, 85]; got {list(pair)}."
 
 
-def _hierarchies_are_of_columns(given: Options) -> str | None:
+def _hierarchies_are_of_columns(options: Options) -> str | None:
     """Refuse a hierarchy of a column that no table has."""
-    names = {name.lower() for table in [given["by"], *(given.get("linked") or ())] for name in table}
-    for name in given["hierarchies"] or ():
+    names = {name.lower() for table in [options["by"], *(options.get("linked") or ())] for name in table}
+    for name in options["hierarchies"] or ():
         if name.lower() not in names:
             return f'hierarchies must be of columns of by; got "{name}".'
     return None
 
 
-def _audit_names_apart(given: Options) -> str | None:
-    """Refuse columns that are called like one of the answer's."""
-    for name in (name for table in [given["by"], *(given["linked"] or ())] for name in table):
-        if name.lower() in ("value", "people", "fault", "lower", "upper"):
-            return f'by must not name a column that the answer has too; got "{name}": rename it first.'
-        if name.lower() in {given[other].lower() for other in ("value", "people") if given[other]}:
-            return f'by must not name the column of value or people; got "{name}".'
-    return None
-
-
-def _audit_fits_original(given: Options) -> str | None:
+def _audit_fits_original(options: Options) -> str | None:
     """Refuse options about rows that are not given, and sums without people or rows."""
-    if given["original"] is None and (given["measure"] is not None or given["person"] is not None):
+    if options["original"] is None and (options["measure"] is not None or options["person"] is not None):
         return "original must name the rows of measure and person; got NULL."
     return None
 
 
-def _method_fits(given: Options) -> str | None:
+def _method_fits(options: Options) -> str | None:
     """Refuse noise and rounding without a secret or of sums, and noise without people."""
-    method, is_linked = given["method"], bool(given["linked"])
+    method, is_linked = options["method"], bool(options["linked"])
     if method == "suppress":
-        return None if given["key"] is None else "key must be NULL where method is 'suppress'."
-    if given["key"] is None or len(given["key"]) < 16:
+        return None if options["key"] is None else "key must be NULL where method is 'suppress'."
+    if options["key"] is None or len(options["key"]) < 16:
         return f"key must be a secret text of at least 16 letters where method is '{method}'."
-    if method == "cell_key" and (given["person"] is None or given["measure"] or given["previous"]):
+    if method == "cell_key" and (options["person"] is None or options["measure"] or options["previous"]):
         return "method := 'cell_key' counts people: person must name their column, measure and previous must be NULL."
-    if method == "round" and given["measure"] is not None:
+    if method == "round" and options["measure"] is not None:
         return (
             "method := 'round' counts people: measure must be NULL, since a base that hides the largest contribution "
             "to a sum would round most sums to 0; method := 'suppress' is for sums."
         )
-    if method == "round" and given["previous"] is not None and is_linked:
+    if method == "round" and options["previous"] is not None and is_linked:
         return (
             "previous must be NULL where method is 'round' and tables are linked: it does not show their inner cells."
         )

@@ -2,7 +2,8 @@
 
 Each inner cell has a secret number from 0 to 1, which a key makes of its labels. By itself a cell is rounded up if that
 number is below the share of k that it has beyond a multiple, so that rounding has no bias. Cells of which the number is
-near that share may be rounded the other way, so that margins deviate little; the others follow their number alone.
+near that share may be rounded the other way, so that margins deviate little; the others follow their number alone. A
+linear program chooses them, which has whole numbers by itself in tables of two columns; cell after cell in large ones.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from scipy.optimize import Bounds, LinearConstraint, milp
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Floats, Ints
-from duckanon._methods.tables.cells import Cells, memberships
+from duckanon._methods.tables.cells import TableCells, find_memberships
 
 NEAR = 0.9
 """The share of the cells that margins may have rounded the other way: a tenth follows its secret number alone, so that
@@ -37,55 +38,58 @@ POWERS = (2, 4, 8)
 
 
 @dataclass(frozen=True)
-class Rounded:
+class RoundedCounts:
     """Rounded counts by cells, and what they deviate from the true ones at most."""
 
     people: Ints
     deviation: Ints
 
 
-def round_cells(cells: Cells, k: int, secret: str, before: Floats | None = None) -> Rounded:
+def round_cells(cells: TableCells, k: int, secret: str, before: Floats | None = None) -> RoundedCounts:
     """Round all cells to multiples of k; `before` has the numbers of a former release by cells."""
     if cells.overlaps:
         raise ValueError(
             "method := 'round' must have people in one inner cell each, since margins are sums; got some in several: "
             "method := 'suppress' counts them."
         )
-    inner, member = np.flatnonzero(cells.is_inner), memberships(cells)
+    inner, member = np.flatnonzero(cells.is_inner), find_memberships(cells)
     floor, rest = np.divmod(cells.sums.people[inner], k)
     is_open = rest > 0
     margins = np.flatnonzero(cells.is_shown & ~cells.is_inner)
     share = rest / k
-    cost = _costs(secret_numbers(cells, inner, secret), share, None if before is None else before[inner] / k - floor)
+    cost = _price_rounding(
+        derive_secret_numbers(cells, inner, secret), share, None if before is None else before[inner] / k - floor
+    )
     in_margins = member[margins][:, np.flatnonzero(is_open)].tocsr()
     target = cells.sums.people[margins] / k - member[margins] @ floor
     up = np.zeros(len(inner), dtype=np.int64)
     most = MOST_IN_NETWORK if is_network(cells) else MOST_PROGRAMMED
-    chosen = _programmed(in_margins, target, cost[is_open]) if in_margins.nnz <= most else None
-    up[is_open] = _in_turn(in_margins, share[is_open], cost[is_open]) if chosen is None else chosen
+    solution = _solve_program(in_margins, target, cost[is_open]) if in_margins.nnz <= most else None
+    up[is_open] = _round_in_turn(in_margins, share[is_open], cost[is_open]) if solution is None else solution
     people = np.asarray(member @ (floor + up), dtype=np.int64) * k
-    # told as a multiple of k, from 2 k on: the exact deviation would narrow down the cells of a small table
+    # published as a multiple of k, from 2 k on: the exact deviation would narrow down the cells of a small table
     most = max(2, int(np.abs(people - cells.sums.people)[margins].max(initial=0)) // k + 1)
-    return Rounded(people, np.where(cells.is_inner, k - 1, most * k - 1))
+    return RoundedCounts(people, np.where(cells.is_inner, k - 1, most * k - 1))
 
 
-def secret_numbers(cells: Cells, inner: Ints, secret: str) -> Floats:
+def derive_secret_numbers(cells: TableCells, inner: Ints, secret: str) -> Floats:
     """Return a number from 0 to 1 for each inner cell, the same for the same labels in every table of these columns."""
     key = hashlib.sha256(secret.encode()).digest()
-    order = sorted(range(len(cells.dimensions)), key=lambda place: cells.dimensions[place].name.lower())
-    texts = [[json.dumps(label) for label in cells.dimensions[place].labels] for place in order]
-    start = hashlib.blake2b(json.dumps([cells.dimensions[place].name.lower() for place in order]).encode(), key=key)
-    found = np.empty(len(inner))
+    order = sorted(range(len(cells.dimensions)), key=lambda index: cells.dimensions[index].name.lower())
+    dimensions = [cells.dimensions[index] for index in order]
+    texts = [[json.dumps(label) for label in dimension.labels] for dimension in dimensions]
+    start = hashlib.blake2b(json.dumps([dimension.name.lower() for dimension in dimensions]).encode(), key=key)
+    numbers = np.empty(len(inner))
     for row, codes in enumerate(cells.coordinates[inner][:, order].tolist()):
         digest = start.copy()
         digest.update(",".join(text[code] for text, code in zip(texts, codes, strict=True)).encode())
-        found[row] = int.from_bytes(digest.digest()[:6], "big") / 2.0**48
+        numbers[row] = int.from_bytes(digest.digest()[:6], "big") / 2.0**48
         if row % 10_000 == 0:
             progress.check()
-    return found
+    return numbers
 
 
-def _costs(number: Floats, share: Floats, before: Floats | None) -> Floats:
+def _price_rounding(number: Floats, share: Floats, before: Floats | None) -> Floats:
     """Return what rounding a cell up costs more than rounding it down.
 
     A cell that was rounded before stays as it was while its number lets it: an attacker who sees both ways of a cell
@@ -99,14 +103,14 @@ def _costs(number: Floats, share: Floats, before: Floats | None) -> Floats:
     return np.where(is_near & (before == 1), -FIXED, np.where(is_near & (before == 0), FIXED, cost))
 
 
-def is_network(cells: Cells) -> bool:
+def is_network(cells: TableCells) -> bool:
     """Tell whether the vertices of its linear program have whole numbers: one or two columns, one with a hierarchy."""
-    is_tree = all(sum(len(parts) for _, parts in one.relations) == one.total for one in cells.dimensions)
-    deep = sum(len(one.relations) > 1 for one in cells.dimensions)
+    is_tree = all(sum(len(parts) for _, parts in column.relations) == column.total for column in cells.dimensions)
+    deep = sum(len(column.relations) > 1 for column in cells.dimensions)
     return is_tree and deep <= 1 and len(cells.dimensions) <= 2 and bool(cells.is_shown.all())
 
 
-def _programmed(in_margins: sparse.csr_matrix, target: Floats, cost: Floats) -> Ints | None:
+def _solve_program(in_margins: sparse.csr_matrix, target: Floats, cost: Floats) -> Ints | None:
     """Round at the least cost with all margins within k, as far as that is possible; None where it takes too long."""
     margins, count = in_margins.shape
     if count == 0 or margins == 0:
@@ -132,7 +136,7 @@ def _programmed(in_margins: sparse.csr_matrix, target: Floats, cost: Floats) -> 
     return None
 
 
-def _in_turn(in_margins: sparse.csr_matrix, share: Floats, cost: Floats) -> Ints:
+def _round_in_turn(in_margins: sparse.csr_matrix, share: Floats, cost: Floats) -> Ints:
     """Round one cell after the other, so that the squares of its margins' deviations stay small, then better.
 
     Cells that are not near come first; the others make up for them.
@@ -141,22 +145,22 @@ def _in_turn(in_margins: sparse.csr_matrix, share: Floats, cost: Floats) -> Ints
     starts, margins_of = by_cell.indptr.tolist(), by_cell.indices
     deviation, up = np.zeros(in_margins.shape[0]), np.zeros(len(cost), dtype=np.int64)
     order = np.argsort(-np.abs(cost), kind="stable")
-    for done, cell in enumerate(order.tolist()):
-        own = margins_of[starts[cell] : starts[cell + 1]]
-        before = deviation[own]
-        worth = 2 * float(before.sum()) + len(own) * (1 - 2 * share[cell] + 2 * cost[cell])
+    for turn, cell in enumerate(order.tolist()):
+        margins = margins_of[starts[cell] : starts[cell + 1]]
+        before = deviation[margins]
+        worth = 2 * float(before.sum()) + len(margins) * (1 - 2 * share[cell] + 2 * cost[cell])
         up[cell] = worth < 0 if abs(cost[cell]) < FIXED else cost[cell] < 0
-        deviation[own] = before + (up[cell] - share[cell])
-        if done % 10_000 == 0:
+        deviation[margins] = before + (up[cell] - share[cell])
+        if turn % 10_000 == 0:
             progress.check()
     near = order[np.abs(cost[order]) < FIXED][::-1].tolist()
     for power in POWERS:
-        for done, cell in enumerate(near):
-            own = margins_of[starts[cell] : starts[cell + 1]]
-            now = deviation[own]
-            other = now + (1 - 2 * up[cell])
-            if float(((other * other) ** (power // 2)).sum()) < float(((now * now) ** (power // 2)).sum()):
-                deviation[own], up[cell] = other, 1 - up[cell]
-            if done % 10_000 == 0:
+        for turn, cell in enumerate(near):
+            margins = margins_of[starts[cell] : starts[cell + 1]]
+            now = deviation[margins]
+            then = now + (1 - 2 * up[cell])
+            if float(((then * then) ** (power // 2)).sum()) < float(((now * now) ** (power // 2)).sum()):
+                deviation[margins], up[cell] = then, 1 - up[cell]
+            if turn % 10_000 == 0:
                 progress.check()
     return up

@@ -1,7 +1,13 @@
-"""The rows that ``anon._table_rows`` sends, read as the cells of a table."""
+"""The rows that ``anon._table_rows`` sends, or a published table, read as the cells of a table.
+
+The query has grouped the rows by inner cell, and by person where people have several rows; its own columns begin with
+`_duckanon_`. Labels become codes in their order, NULL last, so that the same table always has the same cells. People
+come as hashes, from which a secret makes the numbers that cell keys are the sums of.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,11 +15,31 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from duckanon._core.common.arrays import Bools, Floats, Ints, distinct
-from duckanon._core.common.made_labels import TOTAL
-from duckanon._methods.tables.cells import NOBODY, Cells, Contributions, strides, table_cells
-from duckanon._methods.tables.dimensions import Label, Tree, dimension
-from duckanon._methods.tables.person_keys import person_keys
+from duckanon._core.common import progress
+from duckanon._core.common.arrays import Bools, Floats, Ints, sort_distinct
+from duckanon._core.common.labels import TOTAL
+from duckanon._methods.tables.cells import (
+    NOBODY,
+    CellSums,
+    Label,
+    LabelTree,
+    TableCells,
+    compute_strides,
+    make_cells,
+    make_dimension,
+)
+
+KEY_BITS = 36
+"""Bits of a person's number: the sum of those of a hundred million people fits into 64."""
+
+
+def derive_person_keys(hashes: Sequence[int], secret: str) -> Ints:
+    """Return the secret number of each person, from a hash under a key."""
+    progress.check()
+    key = hashlib.sha256(secret.encode()).digest()
+    digests = [hashlib.blake2b(int(number).to_bytes(8, "big"), digest_size=8, key=key).digest() for number in hashes]
+    return np.array([int.from_bytes(digest, "big") >> (64 - KEY_BITS) for digest in digests], dtype=np.int64)
+
 
 _OWN = "_duckanon_"
 
@@ -31,7 +57,7 @@ def read_cells(
     largest: int,
     with_empty: bool,
     secret: str | None = None,
-) -> Cells:
+) -> TableCells:
     """Return the cells of the tables to publish; of several, the cells of one table that covers all of them.
 
     With a `secret`, entries are the cell keys of `duckanon._methods.tables.cell_key`.
@@ -39,35 +65,36 @@ def read_cells(
     names = [name for name in table.column_names if not name.startswith(_OWN)]
     dimensions, codes = [], []
     for name in names:
-        labels, code = _coded(table.column(name))
-        dimensions.append(dimension(name, labels, trees_of(name, hierarchies)))
+        labels, code = _encode_labels(table.column(name))
+        dimensions.append(make_dimension(name, labels, read_trees(name, hierarchies)))
         codes.append(code)
-    contributes = _contributes(table)
+    contributes = _has_entries(table)
     if not contributes.any():
         raise ValueError(
             f"{'person' if measure is None else 'measure'} must have a value in some row; got NULL in all."
         )
-    table, key = table.filter(pa.array(contributes)), (np.stack(codes, axis=1) @ strides(dimensions))[contributes]
-    hashes, people = (None, None) if person is None else _people(table.column(f"{_OWN}person"))
-    return table_cells(
+    table = table.filter(pa.array(contributes))
+    key = (np.stack(codes, axis=1) @ compute_strides(dimensions))[contributes]
+    hashes, people = (None, None) if person is None else _number_people(table.column(f"{_OWN}person"))
+    return make_cells(
         dimensions,
-        _contributions(table, key, people, largest),
+        _read_sums(table, key, people, largest),
         people,
         counts_people=measure is None,
         with_empty=with_empty,
-        tables=[spelled_as(names, one) for one in tables] if len(tables) > 1 else (),
-        person_keys=None if secret is None or hashes is None else person_keys(hashes, secret),
+        tables=tables,
+        person_keys=None if secret is None or hashes is None else derive_person_keys(hashes, secret),
     )
 
 
-def without_empty(table: pa.Table) -> pa.Table:
-    """Leave out rows that contribute nothing, so that no label tells of them."""
-    return table.filter(pa.array(_contributes(table)))
+def drop_empty_rows(table: pa.Table) -> pa.Table:
+    """Drop rows that contribute nothing, so that their labels do not occur."""
+    return table.filter(pa.array(_has_entries(table)))
 
 
 def read_labels(
     table: pa.Table, tables: Sequence[Sequence[str]], hierarchies: Sequence[Mapping[str, Any]] | None
-) -> Cells:
+) -> TableCells:
     """Return the cells that the labels of a published table stand for, with their margins.
 
     Of several tables, the inner cells of the one that covers all of them are not published: any may have people.
@@ -75,17 +102,16 @@ def read_labels(
     names = [name for name in table.column_names if name.lower() not in ("people", "value")]
     dimensions, codes = [], []
     for name in names:
-        trees = trees_of(name, hierarchies)
-        labels, code = _coded(table.column(name))
+        trees = read_trees(name, hierarchies)
+        labels, code = _encode_labels(table.column(name))
         values = [label for label in labels if label != TOTAL and (not trees or any(label in tree for tree in trees))]
-        place = {label: number for number, label in enumerate(values)}
-        codes.append(np.array([place.get(label, -1) for label in labels], dtype=np.int64)[code])
-        dimensions.append(dimension(name, values, trees))
-    steps = strides(dimensions)
+        codes.append(_index_labels(labels, values)[code])
+        dimensions.append(make_dimension(name, values, trees))
+    steps = compute_strides(dimensions)
     if len(tables) > 1:
-        if np.prod([float(one.values) for one in dimensions]) > MOST_COVERED:
+        if np.prod([float(dimension.values) for dimension in dimensions]) > MOST_COVERED:
             raise ValueError("linked must name tables that one table of a million cells covers; give the original too.")
-        grid = np.meshgrid(*(np.arange(one.values) for one in dimensions), indexing="ij")
+        grid = np.meshgrid(*(np.arange(dimension.values) for dimension in dimensions), indexing="ij")
         key = sum(axis.ravel() * step for axis, step in zip(grid, steps, strict=True))
     else:
         code = np.stack(codes, axis=1)
@@ -93,18 +119,11 @@ def read_labels(
     if len(key) == 0:
         raise ValueError("published must have inner cells, not only margins.")
     none, zero = np.zeros(len(key), dtype=np.int64), np.zeros(len(key))
-    inner = Contributions(key, none, none, zero, zero, np.zeros((len(key), 1)), np.full(len(key), NOBODY))
-    spelled = [spelled_as(names, one) for one in tables] if len(tables) > 1 else ()
-    return table_cells(dimensions, inner, None, counts_people=True, tables=spelled)
+    inner = CellSums(key, none, none, zero, zero, np.zeros((len(key), 1)), np.full(len(key), NOBODY))
+    return make_cells(dimensions, inner, None, counts_people=True, tables=tables)
 
 
-def spelled_as(names: Sequence[str], given: Sequence[str]) -> list[str]:
-    """Return column names as the table spells them."""
-    spelled = {name.lower(): name for name in names}
-    return [spelled[name.lower()] for name in given]
-
-
-def trees_of(name: str, hierarchies: Sequence[Mapping[str, Any]] | None) -> list[Tree]:
+def read_trees(name: str, hierarchies: Sequence[Mapping[str, Any]] | None) -> list[LabelTree]:
     """Return the hierarchies of a column."""
     trees: dict[str, dict[Label, Sequence[Label]]] = {}
     for row in hierarchies or ():
@@ -113,73 +132,76 @@ def trees_of(name: str, hierarchies: Sequence[Mapping[str, Any]] | None) -> list
     return [trees[tree] for tree in sorted(trees)]
 
 
-def locate(cells: Cells, table: pa.Table, what: str) -> Ints:
-    """Return the cell of each row of a table with the same columns; -1 where there is none."""
+def locate_rows(cells: TableCells, table: pa.Table, option: str) -> Ints:
+    """Return the cell of each row of a table with the same columns, the value of an option; -1 where there is none."""
     key = np.zeros(table.num_rows, dtype=np.int64)
     is_known = np.ones(table.num_rows, dtype=bool)
-    for one, step in zip(cells.dimensions, strides(cells.dimensions), strict=True):
-        column = table.column(one.name)
-        places = {label: place for place, label in enumerate(one.labels)}
-        encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
-        place = np.array([places.get(label, -1) for label in encoded.dictionary.to_pylist()], dtype=np.int64)
-        code = place[encoded.indices.to_numpy(zero_copy_only=False)]
+    for dimension, step in zip(cells.dimensions, compute_strides(cells.dimensions), strict=True):
+        labels, code = _encode_labels(table.column(dimension.name))
+        code = _index_labels(labels, dimension.labels)[code]
         is_known &= code >= 0
         key += np.maximum(code, 0) * step
-    found = np.minimum(np.searchsorted(cells.sums.key, key), len(cells) - 1)
-    is_known &= cells.sums.key[found] == key
-    if len(distinct(found[is_known])) < is_known.sum():
-        raise ValueError(f"{what} must have each cell once.")
-    return np.where(is_known, found, -1)
+    cell = np.minimum(np.searchsorted(cells.sums.key, key), len(cells) - 1)
+    is_known &= cells.sums.key[cell] == key
+    if len(sort_distinct(cell[is_known])) < is_known.sum():
+        raise ValueError(f"{option} must have each cell once.")
+    return np.where(is_known, cell, -1)
 
 
-def labels_of(cells: Cells, rows: Ints) -> dict[str, pa.Array]:
+def select_labels(cells: TableCells, rows: Ints) -> dict[str, pa.Array]:
     """Return the labels of some cells, by column."""
     return {
-        one.name: pa.array(one.labels, pa.string()).take(pa.array(cells.coordinates[rows, place]))
-        for place, one in enumerate(cells.dimensions)
+        dimension.name: pa.array(dimension.labels, pa.string()).take(pa.array(cells.coordinates[rows, index]))
+        for index, dimension in enumerate(cells.dimensions)
     }
 
 
-def _coded(column: pa.ChunkedArray) -> tuple[list[Label], Ints]:
-    """Return the different labels of a column, ascending with NULL last, and the place of each row's label."""
+def _encode_labels(column: pa.ChunkedArray) -> tuple[list[Label], Ints]:
+    """Return the different labels of a column, ascending with NULL last, and the index of each row's label."""
     encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
     labels = encoded.dictionary.to_pylist()
-    order = sorted(range(len(labels)), key=lambda place: (labels[place] is None, labels[place] or ""))
+    order = sorted(range(len(labels)), key=lambda index: (labels[index] is None, labels[index] or ""))
     rank = np.empty(len(labels), dtype=np.int64)
     rank[order] = np.arange(len(labels))
-    return [labels[place] for place in order], rank[encoded.indices.to_numpy(zero_copy_only=False)]
+    return [labels[index] for index in order], rank[encoded.indices.to_numpy(zero_copy_only=False)]
 
 
-def _people(column: pa.ChunkedArray) -> tuple[list[int], Ints]:
+def _index_labels(labels: Sequence[Label], codes: Sequence[Label]) -> Ints:
+    """Return the index of each label among those that have a code; -1 where it is none of them."""
+    index_of = {label: index for index, label in enumerate(codes)}
+    return np.array([index_of.get(label, -1) for label in labels], dtype=np.int64)
+
+
+def _number_people(column: pa.ChunkedArray) -> tuple[list[int], Ints]:
     """Number people by their hashes, and return these too; -1 for nobody."""
     hashes = column.combine_chunks().fill_null(0).to_numpy(zero_copy_only=False)
-    different = distinct(hashes)
+    different = sort_distinct(hashes)
     numbers = np.searchsorted(different, hashes).astype(np.int64)
     return different.tolist(), np.where(column.is_null().to_numpy(zero_copy_only=False), -1, numbers)
 
 
-def _contributions(table: pa.Table, key: Ints, people: Ints | None, largest: int) -> Contributions:
-    entries = _numbers(table, "entries").astype(np.int64)
-    value = _numbers(table, "value")
+def _read_sums(table: pa.Table, key: Ints, people: Ints | None, largest: int) -> CellSums:
+    entries = _read_numbers(table, "entries").astype(np.int64)
+    value = _read_numbers(table, "value")
     with np.errstate(over="ignore"):
         is_finite = np.isfinite(np.abs(value).sum())
     if not is_finite:
         raise ValueError("measure must have finite values and sums.")
     if people is None:
         owner = np.argsort(np.argsort(key))  # of a cell of one person the number of its only inner cell
-        who, absolute = entries, _numbers(table, "absolute")
-        tops = np.stack([_numbers(table, f"largest_{rank}") for rank in range(1, largest + 1)], axis=1)
+        count, absolute = entries, _read_numbers(table, "absolute")
+        tops = np.stack([_read_numbers(table, f"largest_{rank}") for rank in range(1, largest + 1)], axis=1)
     else:
-        who = (people >= 0).astype(np.int64)
+        count = (people >= 0).astype(np.int64)
         owner, absolute, tops = people, np.abs(value), np.zeros((len(key), largest))
         tops[:, 0] = absolute
-    return Contributions(key, entries, who, value, absolute, tops, np.where(who > 0, owner, NOBODY))
+    return CellSums(key, entries, count, value, absolute, tops, np.where(count > 0, owner, NOBODY))
 
 
-def _contributes(table: pa.Table) -> Bools:
-    return _numbers(table, "entries") > 0
+def _has_entries(table: pa.Table) -> Bools:
+    return _read_numbers(table, "entries") > 0
 
 
-def _numbers(table: pa.Table, name: str) -> Floats:
+def _read_numbers(table: pa.Table, name: str) -> Floats:
     column = pc.fill_null(table.column(f"{_OWN}{name}").cast(pa.float64()), 0.0)
     return np.asarray(column.to_numpy())

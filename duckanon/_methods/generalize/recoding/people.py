@@ -1,4 +1,10 @@
-"""Classes of people who have several rows."""
+"""Classes of people who have several rows.
+
+How many people a class has is not the sum over its combinations, since a person may be in several. Those who are in one
+combination only are just counted. The pairs of the others stand in small matrices, a column for each person, whose
+columns numpy sorts several times faster than all pairs: a person counts once for each different class in the column.
+Seen from one column, the entries of a class are runs, so that nothing has to be sorted for a move.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +16,7 @@ from functools import cached_property
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Bools, Floats, Ints, distinct, run_lengths, run_starts
+from duckanon._core.common.arrays import Bools, Floats, Ints, find_run_starts, measure_runs, sort_distinct
 from duckanon._core.common.people import NOBODY
 
 # Pairs of a person that a block has room for: 2, 3, 4, 6, 8, 12, ... Less than a third of a block are repetitions.
@@ -21,11 +27,7 @@ _MOST_COMPARED = 16  # rows of a block that are compared with each other; more a
 
 @dataclass(frozen=True)
 class People:
-    """The people of a grouped table.
-
-    How many people a class has is not the sum over its combinations, since a person may be in several of them. Those
-    who are in one combination only, most of them as a rule, are just counted.
-    """
+    """The people of a grouped table."""
 
     settled: Floats  # how many people each combination has who are in no other
     # combination, person: all others: one pair for each combination that a person is in
@@ -36,7 +38,7 @@ class People:
     def of_entries(cls, combination: Ints, person: Ints, combinations: int) -> People:
         """Take pairs of a combination and a person, in any order and possibly repeated, but for those of `NOBODY`."""
         known = person != NOBODY
-        pairs = distinct(person[known] * combinations + combination[known], is_nearly_sorted=True)
+        pairs = sort_distinct(person[known] * combinations + combination[known], is_nearly_sorted=True)
         progress.check()
         person, combination = pairs // combinations, pairs % combinations
         is_settled = np.bincount(person, minlength=1)[person] == 1
@@ -44,7 +46,7 @@ class People:
         progress.check()
         return cls(settled, combination[~is_settled], np.unique(person[~is_settled], return_inverse=True)[1])
 
-    def merged(self, of_combination: Ints, combinations: int) -> People:
+    def merge(self, of_combination: Ints, combinations: int) -> People:
         """Return the same people in merged combinations, given the merged one of each combination."""
         progress.check()
         moved = People.of_entries(of_combination[self.combination], self.person, combinations)
@@ -55,7 +57,7 @@ class People:
         """Count the different people of each class."""
         progress.check()
         settled = np.bincount(class_of_combination, self.settled, classes)
-        counted = [(block, _is_first(block)) for block in self._sorted_blocks(class_of_combination, classes)]
+        counted = [(block, _is_first(block)) for block in self._sort_blocks(class_of_combination, classes)]
         return np.asarray(settled + self._count(counted, class_of_combination, classes), dtype=np.float64)
 
     @cached_property
@@ -65,13 +67,13 @@ class People:
         numpy sorts rows of such matrices against each other several times faster than it sorts the pairs, and small
         ones stay in the processor's cache.
         """
-        starts = run_starts(self.person)
-        lengths = run_lengths(starts, len(self.person))
+        starts = find_run_starts(self.person)
+        lengths = measure_runs(starts, len(self.person))
         width_of_person = np.searchsorted(_WIDTHS, lengths)
         blocks = []
-        for place in np.unique(width_of_person):
-            own, width = np.flatnonzero(width_of_person == place), int(_WIDTHS[place])
-            for people in np.array_split(own, -(-len(own) * width // _MOST_BLOCK)):
+        for index in np.unique(width_of_person):
+            persons, width = np.flatnonzero(width_of_person == index), int(_WIDTHS[index])
+            for people in np.array_split(persons, -(-len(persons) * width // _MOST_BLOCK)):
                 pairs = starts[people] + np.minimum(np.arange(width)[:, None], lengths[people] - 1)
                 blocks.append(self.combination[pairs])
         return blocks
@@ -84,7 +86,7 @@ class People:
             np.zeros(len(self.settled), np.int64),
         )
 
-    def _sorted_blocks(self, number_of_combination: Ints, numbers: int) -> Iterator[Ints]:
+    def _sort_blocks(self, number_of_combination: Ints, numbers: int) -> Iterator[Ints]:
         """Return blocks of the combinations' numbers, which are below ``numbers``, every column sorted."""
         narrow = number_of_combination.astype(np.min_scalar_type(max(numbers - 1, 0)))
         for combinations in self._blocks:
@@ -94,13 +96,13 @@ class People:
         """Count each number where it is marked in the sorted blocks."""
         marked = sum(np.count_nonzero(is_marked) for _, is_marked in blocks)
         if 2 * marked <= sum(block.size for block, _ in blocks):
-            return _marked_count(blocks, numbers)
+            return _count_marks(blocks, numbers)
         # There are fewer of the others to be counted.
         whole = np.bincount(number_of_combination, self._blocks_count, numbers).astype(np.int64)
-        return whole - _marked_count([(block, ~is_marked) for block, is_marked in blocks], numbers)
+        return whole - _count_marks([(block, ~is_marked) for block, is_marked in blocks], numbers)
 
     def moving(self, entry_of_combination: Ints, class_of_entry: Ints) -> tuple[Ints, Moving | None]:
-        """Return those who are in several combinations, by the entries that the combinations have been sorted into.
+        """Return the people in several combinations, by the entries that the combinations have been sorted into.
 
         Entries are sorted by class first. Those who are in one entry of a class count there, whatever else of the class
         it is merged with: they are returned as a number for each entry, all others one by one.
@@ -108,7 +110,7 @@ class People:
         entries = len(class_of_entry)
         class_of_entry = class_of_entry.astype(np.min_scalar_type(class_of_entry.max(initial=0)))
         settled, entry, person, people = [], [], [], 0
-        for block in self._sorted_blocks(entry_of_combination, entries):
+        for block in self._sort_blocks(entry_of_combination, entries):
             is_first, of_class = _is_first(block), class_of_entry.take(block, mode="clip")
             is_same = of_class[1:] == of_class[:-1]
             is_moving = np.zeros(block.shape, bool)
@@ -157,7 +159,7 @@ def _sort_columns(block: Ints) -> Ints:
     return block
 
 
-def _marked_count(blocks: list[tuple[Ints, Bools]], numbers: int) -> Ints:
+def _count_marks(blocks: list[tuple[Ints, Bools]], numbers: int) -> Ints:
     marked = [block[is_marked] for block, is_marked in blocks]
     return np.bincount(np.concatenate(marked) if marked else np.zeros(0, np.int64), minlength=numbers)
 
@@ -185,13 +187,15 @@ class Moving:
         """The number of people of each entry."""
         return np.bincount(self.entry, minlength=self.entries)
 
-    def distinct(self, group_of_entry: Ints, groups: int) -> Ints:
+    def count_people(self, group_of_entry: Ints, groups: int) -> Ints:
         """Count the different people of each group of entries, which need not be stretches."""
         progress.check()
         group = group_of_entry.take(self.entry)
         if (group_of_entry[1:] >= group_of_entry[:-1]).all():
             return np.bincount(group.compress(self.is_first(group_of_entry)), minlength=groups)
-        return np.bincount(distinct(self.person * groups + group, is_nearly_sorted=True) % groups, minlength=groups)
+        return np.bincount(
+            sort_distinct(self.person * groups + group, is_nearly_sorted=True) % groups, minlength=groups
+        )
 
     def is_first(self, stretch_of_entry: Ints) -> Bools:
         """Tell for each pair whether the person is in no earlier entry of its stretch."""
@@ -201,24 +205,26 @@ class Moving:
         first[1:] |= self._is_another_person
         return first
 
-    def first_and_last_counts(self, stretch_of_entry: Ints) -> tuple[Ints, Ints]:
+    def count_first_and_last(self, stretch_of_entry: Ints) -> tuple[Ints, Ints]:
         """Count for each entry the people who are in no earlier entry of its stretch, and those in no later one."""
         is_first = self.is_first(stretch_of_entry)
-        is_last = np.ones(len(is_first), bool)  # of nobody, where the entries that were taken have no such people
+        is_last = np.ones(len(is_first), bool)  # of no pair, where the selected entries have no such people
         is_last[:-1] = is_first[1:]
         if 2 * np.count_nonzero(is_first) < len(is_first):
-            first, last = (np.bincount(self.entry.compress(own), minlength=self.entries) for own in (is_first, is_last))
+            first, last = (
+                np.bincount(self.entry.compress(flags), minlength=self.entries) for flags in (is_first, is_last)
+            )
             return first, last
         # There are fewer of the others to be counted.
-        others = (np.bincount(self.entry.compress(~own), minlength=self.entries) for own in (is_first, is_last))
-        first, last = (self.counts - count for count in others)
+        rest = (np.bincount(self.entry.compress(~flags), minlength=self.entries) for flags in (is_first, is_last))
+        first, last = (self.counts - count for count in rest)
         return first, last
 
-    def entries_before(self, stretch_of_entry: Ints) -> Ints:
+    def find_entries_before(self, stretch_of_entry: Ints) -> Ints:
         """Return for each pair the last earlier entry of its stretch that the person is in; -1 where there is none."""
         return np.where(self.is_first(stretch_of_entry), -1, np.roll(self.entry, 1))
 
-    def taken(self, is_taken: Bools) -> Moving:
+    def select(self, is_taken: Bools) -> Moving:
         """Return the people of those entries that are taken, which are numbered anew."""
         keep = is_taken.take(self.entry)
         entry = (np.cumsum(is_taken) - 1).take(self.entry.compress(keep))
