@@ -23,7 +23,7 @@ ADDED = """Parameter("patience", OneOf("little", "much"), "How long to wait", "l
 LOOK = """
 import inspect, json, sys
 import duckanon
-from duckanon._core.common.imports import imported
+from duckanon._core.common.imports import import_function
 from duckanon._bridge.macros import macro_files
 from duckanon.cli.shell import Completer
 from tests.signatures import declared_function

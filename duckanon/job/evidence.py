@@ -114,6 +114,8 @@ def _compare_with_policy(file: PolicyFile, where: Places, run: Record) -> None:
         raise Differs(f"{where.record}: the record says otherwise than the policy who gets the release, and why.")
     if where.report and not run["report"]:
         raise Differs(f"{where.record}: the record has no hash of the report, which the policy names.")
+    if where.report and run["report"] and run["report"]["path"] != where.report.name:
+        raise Differs(f"{where.record}: the record is of another report than {where.report}, which the policy names.")
 
 
 def _differing_promises(table: Table, entry: TableEntry) -> Iterator[str]:

@@ -11,7 +11,7 @@ from html import unescape
 from pathlib import PurePath
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, TemplateError
 from markupsafe import Markup
 
 import duckanon
@@ -121,12 +121,17 @@ def differing_numbers(page: str, record: Mapping[str, Any]) -> list[str]:
 def is_page_of(page: str, record: Mapping[str, Any]) -> bool | None:
     """Tell whether a page is the report of a record, but for its pictures; None where it cannot be written again.
 
-    Another version may write another page, and a copy for recipients lacks what the report says of the original.
+    Another version may write another page, and a copy for recipients lacks what the report says of the original. No
+    page was ever written of a record whose measures do not have the form that the job gives them.
     """
     if record["duckanon"] != duckanon.__version__ or any("rows" not in table for table in record["tables"]):
         return None
     warnings = [warning for warning in record["warnings"] if not warning.endswith(KEY_WARNING)]
-    return html({**record, "warnings": warnings}, {}) == _PICTURE.sub("", page)
+    try:
+        written = html({**record, "warnings": warnings}, {})
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, TemplateError):
+        return False
+    return written == _PICTURE.sub("", page)
 
 
 class _Page:

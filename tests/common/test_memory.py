@@ -14,7 +14,7 @@ from duckanon._core.common import resources
 WORK = """
 import threading
 import numpy as np
-from duckanon._core.common import memory
+from duckanon._core.common import resources
 kept = []
 def work():
     for size in (1, 2, 4, 8):
@@ -25,9 +25,9 @@ def work():
 thread = threading.Thread(target=work)
 thread.start()
 thread.join()
-before = resources.resident()
-resources.give_back()
-print(before - resources.resident())
+before = resources.measure_memory()
+resources.free_memory()
+print(before - resources.measure_memory())
 """
 
 

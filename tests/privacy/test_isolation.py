@@ -222,7 +222,7 @@ def test_microaggregates_are_judged_by_their_class():
         assert "uncertainty" not in tests
         assert (tests["class_size"].value, tests["class_size"].is_within_limit) == (6, expected)
     repeated = np.repeat(rows + random.normal(size=rows.shape), 6, axis=0)
-    tests = {test.name: test for test in run_privacy_tests(rows, repeated, random, replicates=50)}
+    tests = {test.name: test for test in run_privacy_tests(rows, repeated, random, PrivacySetting(replicates=50))}
     assert (tests["class_size"].value, tests["class_size"].is_within_limit) == (1, False)
 
 

@@ -56,6 +56,7 @@ def check_parts(values: np.ndarray, k: int, people: np.ndarray | None, kind: pa.
 @given(st.lists(st.tuples(numbers, st.integers(NOBODY, 12)), min_size=4, max_size=80), st.integers(2, 5), st.booleans())
 @example([(0.0, 0), (0.0, 0), (0.0, 0), (1.0, 0), (0.01, 0)], 2, False)  # an end of .03, in whole numbers
 @example([(0.0, 0), (0.0, 0), (0.0, 0), (-1.0, 0), (-0.01, 0)], 2, False)
+@example([(0.0, 0), (-1.0, 0), (-0.01, 0), (500.0, 0), (500.0, 0)], 2, False)  # an end that is rounded over -1
 def test_parts_hold_k(rows, k, with_people):
     values = np.array([value for value, _ in rows])
     people = np.array([person for _, person in rows]) if with_people else None

@@ -50,7 +50,7 @@ SEVERAL_COLUMNS += "copula_synthesize joint_releases interval_regression linkage
 """Functions that need at least two columns."""
 
 OF_VARYING = {"pica", "pica_report", "spectral_release"}
-"""Functions that refuse a column of one value, and one of nested values: plain draws have others."""
+"""Functions that refuse a column of one value, and one of nested values or bytes: nearly all draws have others."""
 
 OF_NUMBERS = {
     "boxes",
@@ -160,7 +160,9 @@ class Draw:
                 return given.get("method") == "cell_key"
             case "membership_audit", "person" | "categories":
                 return False  # it looks for people who are unlike others, hundreds of them
-            case "synthesize", "by" if not set(self.bench.usual) - set(self.cols):
+            case "synthesize" | "spectral_release", "by" if not set(self.bench.usual) - set(self.cols):
+                return False
+            case "protect_table", "measure" if not set(self.bench.numbers) - set(self.cols):
                 return False
             case "pica", "cluster_size":
                 return self.is_plain or chance < 0.7
@@ -187,12 +189,17 @@ class Draw:
             pool = [one for one in self._shared(self.released) if one in pool] or self._shared(self.released)
         is_several = self.function.name in SEVERAL_COLUMNS.split()
         pool = bench.usual if is_several and len(pool) < 2 else pool
-        if self.function.name in OF_VARYING and self.is_plain:
-            flat = [one for one in pool if not re.search(r"[(\[]", bench.types[one]) or "DECIMAL" in bench.types[one]]
-            varying = [one for one in flat if len(set(map(str, bench.rows.column(one)))) > 1]
+        if self.function.name in OF_VARYING and (self.is_plain or chance < 0.9):
+            varying = [one for one in pool if self._suits_components(one)]
             pool = varying if len(varying) > 1 else pool
         least = 2 if is_several or self.is_plain else 1
         return self.random.sample(pool, self.random.randint(min(least, len(pool)), min(len(pool), many)))
+
+    def _suits_components(self, column: str) -> bool:
+        """Tell whether the column has two values, all of them finite, and no nested ones or bytes."""
+        values = set(map(str, self.bench.rows.column(column)))
+        is_flat = "DECIMAL" in self.bench.types[column] or not re.search(r"[(\[]|BLOB", self.bench.types[column])
+        return is_flat and len(values) > 1 and not values & {"nan", "inf", "-inf", "infinity", "-infinity"}
 
     def _kinds_of_release(self) -> list[str]:
         if self.function.name in ("containment_risk", "containment_candidates", "recode_classes"):
@@ -227,6 +234,12 @@ class Draw:
     def _other_column(self) -> str:
         pool = self._shared(self.released) if self.released else self.bench.usual
         return self.random.choice([one for one in pool if one not in self.cols] or self.bench.columns)
+
+    def _group(self) -> str | None:
+        """Return a column of few values, where a function needs hundreds of rows in each group."""
+        if self.function.name not in OF_MANY_ROWS:
+            return None
+        return next((one for one in self.bench.few if one not in self.cols), None)
 
     def _table(self, parameter: ParameterDeclaration) -> Any:
         """Return the name of a table, or several."""
@@ -297,7 +310,7 @@ class Draw:
         if name in ("secret_cols", "sensitive"):
             return [self._other_column()] if name == "secret_cols" else self._other_column()
         if name in ("keep", "by") and ("names" in parameter.allowed):
-            return [ROW] if name == "keep" and parameter.default is None else [self._other_column()]
+            return [ROW] if name == "keep" and parameter.default is None else [self._group() or self._other_column()]
         return self._one_for(name)
 
     def _one_for(self, name: str) -> Any:

@@ -334,17 +334,29 @@ def find_support(
         low = max(low, 0.0)
     if inner[1] <= 0:
         high = min(high, 0.0)
-    if kind is not None and is_time(kind):
+    is_of_time = kind is not None and is_time(kind)
+    if is_of_time:
         first, last = FIRST_DAY * MICROSECONDS_PER_DAY, LAST_DAY * MICROSECONDS_PER_DAY
         low, high = max(low, first), min(high, last)
-        grid: Grid = Calendar.of(_zero_beyond(values, low, high), None if is_exact else odd)
-    else:
-        largest = max(abs(value) for value in supported)
-        grid = Decimals.of(_zero_beyond(values, low, high), None if is_exact else odd, largest)
+    largest = max(abs(value) for value in supported)
+
+    def find_grid(ends: tuple[float, float]) -> Grid:
+        """Find the unit of the values between two ends: the others are coded anyway, and 0 is a multiple of all."""
+        inside = np.where((values < ends[0]) | (values > ends[1]), 0.0, values)
+        if is_of_time:
+            return Calendar.of(inside, None if is_exact else odd)
+        return Decimals.of(inside, None if is_exact else odd, largest)
+
     quartiles = [side.at(-(-total // 4)) for side in sides]
     far = _FAR * (quartiles[1] - quartiles[0])
     is_far = not is_shared[0] and low < quartiles[0] - far, not is_shared[1] and high > quartiles[1] + far
-    return NumberSupport(grid, *_round_ends(grid, (low, high), inner, middle, is_shared), is_shared, is_far)
+    grid = find_grid((low, high))
+    ends = _round_ends(grid, (low, high), inner, middle, is_shared)
+    if ((ends[0] <= values) & (values < low) | (high < values) & (values <= ends[1])).any():
+        # a coarse unit rounds the ends as far as over values that it was not found for
+        grid = find_grid(ends)
+        ends = _round_ends(grid, (low, high), inner, middle, is_shared)
+    return NumberSupport(grid, *ends, is_shared, is_far)
 
 
 class _ColumnEnd(NamedTuple):
@@ -392,11 +404,6 @@ def _make_few(k: int, people: Ints | None, counts: Ints | None) -> Callable[[Int
         return bool(count_people(np.zeros(len(rows), np.int64), people[rows], 1)[0] < k)
 
     return few
-
-
-def _zero_beyond(values: Floats, low: float, high: float) -> Floats:
-    """Return values with 0, a multiple of every unit, in place of those beyond the ends: they are coded anyway."""
-    return np.where((values < low) | (values > high), 0.0, values)
 
 
 def _count_deviations(share: float) -> float:
