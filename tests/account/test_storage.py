@@ -91,6 +91,8 @@ def test_what_is_no_account_is_refused_and_left_alone(path: Path) -> None:
         Account(path, KEY)
     with pytest.raises(AccountError, match="cannot be used"):
         Account(path.parent / "nowhere" / "account.sqlite", KEY, create=True)
+    with pytest.raises(AccountError, match="this is a folder"):
+        Account(path.parent, KEY, create=True)
 
 
 def test_an_account_behind_a_link_is_made_where_it_leads_for_nobody_else(path: Path) -> None:

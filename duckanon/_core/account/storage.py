@@ -59,6 +59,8 @@ class Account:
         if key is not None and len(key) < SHORTEST_KEY:
             raise AccountError(f"the key of the account must have at least {SHORTEST_KEY} characters.")
         self.path = Path(path)
+        if self.path.is_dir():
+            raise AccountError(f"{self.path}: this is a folder; name the file of an account.")
         if is_missing(self.path) and not create:
             state = "the account is empty" if self.path.exists() else "there is no such account"
             raise AccountError(f"{self.path}: {state}; restore it from a backup.")
