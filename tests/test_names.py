@@ -30,7 +30,7 @@ ALLOWED = frozenset({
 BANNED = frozenset({"found", "given", "made", "one", "others", "own", "some", "told", "what", "whose"})
 """Names of variables that say what happened to a thing, not what it is."""
 
-CLEAN = ("_core", "_methods", "plot", "dbt", "postgresql", "_extension")
+CLEAN = ("_core", "_methods", "plot", "dbt", "postgresql", "_extension", "job", "cli", "report", "workbench")
 """The packages in which no variable has such a name any more, but for `FEW` each."""
 
 FEW = 6

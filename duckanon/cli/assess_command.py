@@ -101,11 +101,11 @@ def open_table(con: duckdb.DuckDBPyConnection, file: str, table: str | None = No
             con.execute(f"CREATE TEMP VIEW assessed AS FROM read_parquet({quoted})").fetchall()
         return None
     con.execute(f"ATTACH {quoted} AS assessed_file (READ_ONLY)").fetchall()
-    found = con.execute(
+    tables = con.execute(
         """SELECT schema_name, table_name FROM duckdb_tables() WHERE database_name = 'assessed_file' UNION ALL
            SELECT schema_name, view_name FROM duckdb_views() WHERE database_name = 'assessed_file' AND NOT internal"""
     ).fetchall()
-    names = {f"{schema}.{name}": (schema, name) for schema, name in sorted(found)}
+    names = {f"{schema}.{name}": (schema, name) for schema, name in sorted(tables)}
     chosen = [
         full for full, (_, name) in names.items() if table is None or table.lower() in (name.lower(), full.lower())
     ]
@@ -165,7 +165,7 @@ def _crowds(con: duckdb.DuckDBPyConnection, columns: list[str], person: str | No
     """Say how many people are unique in all quasi-identifiers together; rows where no column says whose they are."""
     query = "SELECT k, people, rows_under_2 FROM anon.k_anonymity($1, $2, person := $3)"
     smallest, everybody, unique = con.execute(query, ["assessed", columns, person]).fetchall()[0]
-    one, several, within = ("person", "people", "for") if person else ("row", "rows", "in")
+    singular, plural, within = ("person", "people", "for") if person else ("row", "rows", "in")
     if person:  # of the rows in such classes some may be nobody's, and several one person's
         query = (
             "SELECT people_at_risk FROM anon.reidentification_risk($1, $2, threshold := 0.5, person := $3) "
@@ -173,8 +173,8 @@ def _crowds(con: duckdb.DuckDBPyConnection, columns: list[str], person: str | No
         )
         unique = con.execute(query, ["assessed", columns, person]).fetchall()[0][0] if everybody else 0
     text = (
-        f"The {len(columns)} quasi-identifiers together are unique {within} {unique:,} of {everybody:,} {several} "
-        f"({unique / max(everybody, 1):.1%}); the smallest class has {smallest} {one if smallest == 1 else several}."
+        f"The {len(columns)} quasi-identifiers together are unique {within} {unique:,} of {everybody:,} {plural} ("
+        f"{unique / max(everybody, 1):.1%}); the smallest class has {smallest} {singular if smallest == 1 else plural}."
     )
     if person:
         quoted = person.replace('"', '""')

@@ -71,13 +71,13 @@ def _make_folder(folder: Path) -> None:
     key.write_text(secrets.token_urlsafe(32), encoding="utf-8")
 
 
-def _read_hashes(made: Path) -> dict[str, str] | None:
+def _read_hashes(path: Path) -> dict[str, str] | None:
     """Return the hashes of the files that a demo left, by their names; None where it left none."""
     try:
-        found = json.loads(made.read_text(encoding="utf-8"))
+        hashes = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-    return found if isinstance(found, dict) else None
+    return hashes if isinstance(hashes, dict) else None
 
 
 def _hash(path: Path) -> str:

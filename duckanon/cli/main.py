@@ -44,17 +44,17 @@ def leaving_at_once(exit_code: int = 1) -> Iterator[None]:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code: 0, or 1 after one sentence on standard error; jobs have more."""
     _open_closed_streams()
-    given = sys.argv[1:] if arguments is None else arguments
+    argv = sys.argv[1:] if arguments is None else arguments
     try:
-        code = _answer(given)
+        code = _answer(argv)
     except SystemExit as stopped:  # a wrong command line
         _flush(sys.stderr)
         raise stopped from None
     is_written = _flush(sys.stdout)
     _flush(sys.stderr)
-    if is_written or "release" in given:  # a release is there, whoever reads of it
+    if is_written or "release" in argv:  # a release is there, whoever reads of it
         return code
-    return code or (3 if {"policy", "history", "verify", "evidence", "keys", "account"} & set(given) else 1)
+    return code or (3 if {"policy", "history", "verify", "evidence", "keys", "account"} & set(argv) else 1)
 
 
 def _flush(stream: TextIO) -> bool:
@@ -67,12 +67,12 @@ def _flush(stream: TextIO) -> bool:
     return True
 
 
-def _answer(given: Sequence[str]) -> int:
+def _answer(argv: Sequence[str]) -> int:
     try:
-        with leaving_at_once(130 if "release" in given else 1):  # where 1 says that a promise was broken
+        with leaving_at_once(130 if "release" in argv else 1):  # where 1 says that a promise was broken
             from duckanon.cli.arguments import parse
 
-            options = parse(given)
+            options = parse(argv)
             from duckanon.cli.statements import failure, sentence
         if hasattr(options, "runner"):  # a command with a module and exit codes of its own
             return int(options.runner(options))

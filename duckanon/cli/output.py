@@ -143,10 +143,10 @@ def _json_text(value: str) -> str:
     return _HIDDEN.sub(lambda found: f"\\u{ord(found[0]):04x}", value)
 
 
-def _json_token(found: re.Match[str]) -> str:
-    if found[0].startswith('"'):
-        return found[0]
-    return '"NaN"' if found[2] else f'"{found[1]}Infinity"'
+def _json_token(match: re.Match[str]) -> str:
+    if match[0].startswith('"'):
+        return match[0]
+    return '"NaN"' if match[2] else f'"{match[1]}Infinity"'
 
 
 def _number_names(names: Sequence[str]) -> list[str]:

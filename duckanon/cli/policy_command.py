@@ -145,9 +145,9 @@ def _run_verify(options: argparse.Namespace) -> int:
         if (
             not options.record
             and (report := record["report"])
-            and (found := files[0].with_name(report["path"])).exists()
+            and (page := files[0].with_name(report["path"])).exists()
         ):
-            files += [found] if found not in files else []
+            files += [page] if page not in files else []
         con = connection()
         try:
             findings = verification.verify(con, record, files, keys)

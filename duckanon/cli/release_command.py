@@ -100,8 +100,8 @@ def run(options: argparse.Namespace) -> int:
     try:
         return _release(options)
     except KeyboardInterrupt:
-        what = "terminated" if terminations else "interrupted"
-        complain(f"duckanon release: {what}; a file at the target, if any, passed all checks.")
+        outcome = "terminated" if terminations else "interrupted"
+        complain(f"duckanon release: {outcome}; a file at the target, if any, passed all checks.")
         return TERMINATED if terminations else INTERRUPTED
 
 

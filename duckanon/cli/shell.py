@@ -134,10 +134,10 @@ class Completer:
         call = _IN_CALL.search(line)
         if call is None:
             return []
-        found = self._con.cursor().execute(
+        cursor = self._con.cursor().execute(
             "SELECT parameters FROM anon.functions() WHERE name = lower($1)", [call["name"]]
         )
-        names = [name for (parameters,) in found.fetchall() for name in re.findall(r"(\w+) := ", parameters)]
+        names = [name for (parameters,) in cursor.fetchall() for name in re.findall(r"(\w+) := ", parameters)]
         return [f"{name} := " for name in names if text and name.startswith(text.lower())]
 
     def matches(self, text: str) -> list[str]:

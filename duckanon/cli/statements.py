@@ -75,10 +75,10 @@ def run(con: duckdb.DuckDBPyConnection, statement: str, style: Style = Style()) 
         return format_result(relation, style) if has_result else ""
     except duckdb.Error as error:
         message = BaseException.__str__(error)
-        told = errors.with_columns(errors.plain(message, statement), statement, con)
-        if told == message:
+        text = errors.with_columns(errors.plain(message, statement), statement, con)
+        if text == message:
             raise
-        raise ValueError(told) from None
+        raise ValueError(text) from None
 
 
 def listing(con: duckdb.DuckDBPyConnection, pattern: str | None = None) -> str:

@@ -99,9 +99,9 @@ class CodedTable:
         pairs: dict[str, tuple[Ints, bytes]] = {}
         counts: dict[str, Ints] = {}
         for column, values in self.values.items():
-            found, counts[column] = count_people_by_value(self.who, self.classes, values.codes, values.width)
+            pair_codes, counts[column] = count_people_by_value(self.who, self.classes, values.codes, values.width)
             hashes = np.frombuffer(values.hashes, f"V{HASH_SIZE}")
-            pairs[column] = found // values.width, hashes[found % values.width].tobytes()
+            pairs[column] = pair_codes // values.width, hashes[pair_codes % values.width].tobytes()
         return pairs, counts
 
 
@@ -113,27 +113,27 @@ def read_entry(
     columns |= {f"class {place}": column for place, column in enumerate(classes)}
     columns |= {f"sensitive {place}": column for place, column in enumerate(sensitive)}
     selected = ", ".join(f"{sql.quote(column)}::VARCHAR AS {sql.quote(name)}" for name, column in columns.items())
-    found = con.sql(f"SELECT {selected} FROM {rows} WHERE {sql.quote(person)} IS NOT NULL").to_arrow_table()
-    who, names = _encode_column(found["whose"])
-    of_rows = classify_rows(found.select([f"class {place}" for place in range(len(classes))]))
+    table = con.sql(f"SELECT {selected} FROM {rows} WHERE {sql.quote(person)} IS NOT NULL").to_arrow_table()
+    who, names = _encode_column(table["whose"])
+    of_rows = classify_rows(table.select([f"class {place}" for place in range(len(classes))]))
     of_people = classify_people(who, of_rows, len(names))
-    label_rows = _label_rows(found, len(classes), of_rows, of_people[who])
+    label_rows = _label_rows(table, len(classes), of_rows, of_people[who])
     labels = b"".join(labels_hash(account, rows) for rows in label_rows)
     values = {}
     for place, column in enumerate(sensitive):
-        codes, different = _encode_column(found[f"sensitive {place}"])
+        codes, different = _encode_column(table[f"sensitive {place}"])
         values[column.lower()] = Values(codes, hash_values(account, kind_of(column), different, progress.check))
     return CodedTable([str(name) for name in names], who, of_people, label_rows, labels, values)
 
 
 def read_values(con: sql.Connection, account: Account, rows: str, sensitive: Sequence[str]) -> dict[str, Values]:
     """Read the sensitive columns of a query's rows."""
-    found = {}
+    values = {}
     for column in sensitive:
         table = con.sql(f"SELECT {sql.quote(column)}::VARCHAR AS value FROM ({rows})").to_arrow_table()
         codes, different = _encode_column(table["value"])
-        found[column.lower()] = Values(codes, hash_values(account, kind_of(column), different, progress.check))
-    return found
+        values[column.lower()] = Values(codes, hash_values(account, kind_of(column), different, progress.check))
+    return values
 
 
 def kind_of(column: str) -> str:
@@ -160,9 +160,9 @@ def _label_rows(table: pa.Table, columns: int, of_rows: Ints, of_people: Ints) -
     if not len(of_rows):
         return []
     texts = table.select([f"class {place}" for place in range(columns)]).take(pa.array(firsts)).to_pylist()
-    found = sort_distinct(of_people * width + of_rows)
-    starts = np.flatnonzero(np.diff(found // width, prepend=-1))
-    return [[tuple(texts[place % width].values()) for place in members] for members in np.split(found, starts)[1:]]
+    pairs = sort_distinct(of_people * width + of_rows)
+    starts = np.flatnonzero(np.diff(pairs // width, prepend=-1))
+    return [[tuple(texts[place % width].values()) for place in members] for members in np.split(pairs, starts)[1:]]
 
 
 _NUMBER = re.compile(r'<data value="([^"]*)" data-path="/(account/releases|tables/\d+/output/(?:sha256|people))">')
@@ -198,7 +198,7 @@ def lacking(file: PolicyFile, where: Places, releases: Releases | None, identity
     listed = releases.list_tables() if releases else []
     known = {one.mark for one in listed} | {one.sha256 for one in listed}
     assert file.policy.account is not None
-    found = []
+    witnesses = []
     for witness in _witnesses(file, where, file.place(file.policy.account.path), listed):
         # an earlier version counted tables, and recorded no identity
         count = 0 if not listed else listed[-1].release if witness.account else len(listed)
@@ -206,42 +206,42 @@ def lacking(file: PolicyFile, where: Places, releases: Releases | None, identity
         has_all = not is_other and witness.releases <= count and known.issuperset(witness.marks)
         is_adopted = releases is not None and releases.has_adopted(witness.key)
         if not (witness.is_of_releases and (has_all or is_adopted)):
-            found.append(witness)
-    return found
+            witnesses.append(witness)
+    return witnesses
 
 
 def refuse_lacking(file: PolicyFile, where: Places, releases: Releases | None, identity: str | None) -> None:
     """Raise FileProblem where the account lacks a release that is known elsewhere."""
-    if found := lacking(file, where, releases, identity):
+    if witnesses := lacking(file, where, releases, identity):
         assert file.policy.account is not None
         raise FileProblem(
-            f"{file.place(file.policy.account.path)}: the account {found[0].words}, so that joint promises would be "
-            "counted without what is lost; restore the account and its counter from a backup, or let a person decide "
-            f"with duckanon account adopt {file.path.name}."
+            f"{file.place(file.policy.account.path)}: the account {witnesses[0].words}, so that joint promises would "
+            "be counted without what is lost; restore the account and its counter from a backup, or let a person "
+            f"decide with duckanon account adopt {file.path.name}."
         )
 
 
-def is_of_table(file: PolicyFile, name: str, one: TableRelease, listed: Sequence[TableRelease]) -> bool:
+def is_of_table(file: PolicyFile, name: str, release: TableRelease, listed: Sequence[TableRelease]) -> bool:
     """Tell whether an entry of the account is of a policy's table.
 
     Entries of earlier versions do not say in which folder the policy is: they are of the first policy of their name
     that enters a release since.
     """
-    ours, own = (file.path.name, name), folder_of(file)
+    ours, folder = (file.path.name, name), folder_of(file)
     folders = [entry.folder for entry in listed if (entry.policy, entry.name) == ours and entry.folder]
-    is_own = one.folder == own or (one.folder is None and own in (folders or [own])[:1])
-    return (one.policy, one.name) == ours and is_own
+    is_own = release.folder == folder or (release.folder is None and folder in (folders or [folder])[:1])
+    return (release.policy, release.name) == ours and is_own
 
 
 def folder_of(file: PolicyFile) -> str:
     """Return the folder of a policy, from that of its account: both may move together."""
     assert file.policy.account is not None
     folders = (os.path.realpath(path.parent) for path in (file.path, file.place(file.policy.account.path)))
-    own, of_account = map(Path, folders)
+    folder, of_account = map(Path, folders)
     try:
-        return Path(os.path.relpath(own, of_account)).as_posix()
+        return Path(os.path.relpath(folder, of_account)).as_posix()
     except ValueError:  # another drive of Windows
-        return own.as_posix()
+        return folder.as_posix()
 
 
 def _witnesses(file: PolicyFile, where: Places, account: Path, listed: Sequence[TableRelease]) -> Iterator[Witness]:
@@ -255,25 +255,25 @@ def _witnesses(file: PolicyFile, where: Places, account: Path, listed: Sequence[
         yield Witness(f"has a counter {counter_path(account).name} that cannot be read")
     if counter and counter.last:
         yield Witness(_words(counter.releases, "its counter"), counter.releases, counter.account, (counter.last,))
-    is_ours = any(is_of_table(file, name, one, listed) for name in file.policy.tables for one in listed)
-    if where.record.exists() and (found := _of_record(where.record, is_ours)):
-        yield found
-    if where.report and where.report.exists() and (found := _of_report(where.report)):
-        yield found
+    is_ours = any(is_of_table(file, name, entry, listed) for name in file.policy.tables for entry in listed)
+    if where.record.exists() and (witness := _of_record(where.record, is_ours)):
+        yield witness
+    if where.report and where.report.exists() and (witness := _of_report(where.report)):
+        yield witness
 
 
 def _of_record(path: Path, is_ours: bool) -> Witness | None:
     """Return what a record knows; one without an account only where the account has releases of this policy."""
     try:
-        found: Any = json.loads(path.read_text(encoding="utf-8"))
+        record: Any = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):  # something else
         return None
-    if not isinstance(found, dict) or not isinstance(found.get("tables"), list):
+    if not isinstance(record, dict) or not isinstance(record.get("tables"), list):
         return None
-    account, joint = found.get("account"), [_is_joint(one) for one in found["tables"]]
-    if found.get("outcome") != "released" or not (is_ours or isinstance(account, dict) or any(joint)):
+    account, joint = record.get("account"), [_is_joint(table) for table in record["tables"]]
+    if record.get("outcome") != "released" or not (is_ours or isinstance(account, dict) or any(joint)):
         return None
-    outputs = [one.get("output") if isinstance(one, dict) else None for one in found["tables"]]
+    outputs = [table.get("output") if isinstance(table, dict) else None for table in record["tables"]]
     hashes = [
         output.get("sha256")
         for output, is_joint in zip(outputs, joint, strict=True)
@@ -349,56 +349,56 @@ class JobAccount:
             last: Returns the hashes by which the last release is recognized; asked only where the folder is another.
         """
         listed = self.releases.list_tables()
-        if found := [one for one in listed if is_of_table(self._file, name, one, listed)]:
-            return found
-        others = [one for one in listed if (one.policy, one.name) == (self._file.path.name, name)]
-        hashes = last() if others else ()
-        folder = next((one.folder for one in reversed(others) if one.sha256 in hashes), None)
+        if entries := [entry for entry in listed if is_of_table(self._file, name, entry, listed)]:
+            return entries
+        namesakes = [entry for entry in listed if (entry.policy, entry.name) == (self._file.path.name, name)]
+        hashes = last() if namesakes else ()
+        folder = next((entry.folder for entry in reversed(namesakes) if entry.sha256 in hashes), None)
         if folder is None:
             return []
         self._folders[name] = folder
-        return [one for one in others if one.folder == folder]
+        return [entry for entry in namesakes if entry.folder == folder]
 
     def has(self, mark: str) -> bool:
         """Tell whether a run that was killed had entered its release."""
         with problems():
             return self.releases.has(mark)
 
-    def count(self, con: sql.Connection, made: Mapping[str, TableResult]) -> AccountEntry:
+    def count(self, con: sql.Connection, results: Mapping[str, TableResult]) -> AccountEntry:
         """Count all releases together with those of this run, and add the joint promises to these."""
         with problems():
             if not self.cohorts:
                 self._latest = self.releases.latest()
-            for name, one in made.items():
-                self.add(con, name, one)
+            for name, result in results.items():
+                self.add(con, name, result)
             last = deque(self.releases.joint([*self.entries.values()]), maxlen=1)
             counts = last[0][1] if last else JointCounts.of_nobody(0)
-            for one in made.values():
-                self._refuse_unknown_values(one.table, counts)
+            for result in results.values():
+                self._refuse_unknown_values(result.table, counts)
             listed, lost = self.releases.list_tables(), sum(lost for _, lost, _ in self.releases.list_adoptions())
         count = (listed[-1].release if listed else 0) + bool(self.entries)
-        for one in made.values():
-            one.promises += list(_joint_promises(one, counts, _Counted(count, len(self.entries), lost)))
+        for result in results.values():
+            result.promises += list(_joint_promises(result, counts, _Counted(count, len(self.entries), lost)))
         assert self._file.policy.account is not None
-        told: AccountEntry = {
+        entry: AccountEntry = {
             "path": Path(self._file.policy.account.path).name,
             "id": self.account.identity or "",
             "releases": count,
             "people": int(counts.is_seen.sum()),
             "joint_k": counts.k,
         }
-        return {**told, "lost": lost} if lost else told
+        return {**entry, "lost": lost} if lost else entry
 
     def commit(self, mark: str) -> None:
         """Enter what was counted."""
         with problems():
             self.releases.enter([*self.entries.values()], mark, self._latest)
 
-    def add(self, con: sql.Connection, name: str, made: TableResult) -> None:
+    def add(self, con: sql.Connection, name: str, result: TableResult) -> None:
         """Remember a table that was released: what is decided after it counts it."""
-        if made.table.method.makes_classes and name not in self.entries:
+        if result.table.method.makes_classes and name not in self.entries:
             with problems():
-                self.entries[name] = self._entry(con, name, made)
+                self.entries[name] = self._entry(con, name, result)
 
     def entry(self, name: str, table: Table, read: CodedTable, people: bytes, sha256: str | None = None) -> Entry:
         """Return the entry of a table that was read, given the keyed hashes of its people."""
@@ -428,9 +428,9 @@ class JobAccount:
         """Return what the release calls people: as they are, or by their pseudonyms."""
         if not (self._key and table.columns[table.person or ""].is_pseudonym):
             return list(names)
-        given = {"names": list(names), "key": self._key.reveal()}
+        parameters = {"names": list(names), "key": self._key.reveal()}
         query = "SELECT anon.pseudonym(name, $key) FROM (SELECT unnest($names::VARCHAR[]) AS name)"
-        return [str(row[0]) for row in con.execute(query, given).fetchall()]
+        return [str(row[0]) for row in con.execute(query, parameters).fetchall()]
 
     def hash_people(self, table: str, names: Sequence[str]) -> bytes:
         """Return the keyed hashes of people; those whom the table does not name have theirs already."""
@@ -458,16 +458,18 @@ class JobAccount:
                     "entered releases without the people of each value; promise joint_l, or begin a new account."
                 )
 
-    def _entry(self, con: sql.Connection, name: str, made: TableResult) -> Entry:
-        table, counted = made.table, made.tables.counted
+    def _entry(self, con: sql.Connection, name: str, result: TableResult) -> Entry:
+        table, counted = result.table, result.tables.counted
         read = read_entry(
-            con, self.account, counted, table.person or "", made.form.classes, table.with_roles("sensitive")
+            con, self.account, counted, table.person or "", result.form.classes, table.with_roles("sensitive")
         )
-        entry = self.entry(name, table, read, self.hash_people(name, read.names), made.entry["output"]["sha256"])
+        entry = self.entry(name, table, read, self.hash_people(name, read.names), result.entry["output"]["sha256"])
         if name not in self.cohorts:
             return entry
         is_on_server = is_server(table.target.path) and entry.sha256 is not None
-        order = warehouse.places_in_order(con, readback.rows_on_server(made.tables.released)) if is_on_server else None
+        order = (
+            warehouse.places_in_order(con, readback.rows_on_server(result.tables.released)) if is_on_server else None
+        )
         return _with_state(entry, self.cohorts[name], read.who if order is None else read.who[order])
 
 
@@ -505,9 +507,9 @@ def open_account(file: PolicyFile, where: Places, key: Secret | None, *, dry_run
                 if dry_run:
                     path = Path(stack.enter_context(tempfile.TemporaryDirectory())) / path.name
             account = stack.enter_context(Account(path, secret.reveal(), create=True))
-            found = JobAccount(account, file, key)
-            refuse_lacking(file, where, found.releases, account.identity)
-        yield found
+            ledger = JobAccount(account, file, key)
+            refuse_lacking(file, where, ledger.releases, account.identity)
+        yield ledger
 
 
 @contextmanager
@@ -541,8 +543,8 @@ class _Counted:
         return f"cohorts, coarser quasi-identifiers, {several}{seldom}or a smaller promise"
 
 
-def _joint_promises(made: TableResult, counts: JointCounts, all_releases: _Counted) -> Iterator[Promise]:
-    promises, over, helpful = made.table.promises, all_releases.words, all_releases.help
+def _joint_promises(result: TableResult, counts: JointCounts, all_releases: _Counted) -> Iterator[Promise]:
+    promises, over, helpful = result.table.promises, all_releases.words, all_releases.help
     if promises.joint_k is not None:
         measured = counts.k or 0
         words = (
@@ -552,14 +554,14 @@ def _joint_promises(made: TableResult, counts: JointCounts, all_releases: _Count
             f"{spell_count(measured, 'person', 'people')}; {promises.joint_k} were promised."
         )
         yield Promise("joint_k", promises.joint_k, measured, measured >= promises.joint_k, words, helpful)
-    for column in made.table.with_roles("sensitive") if promises.joint_l is not None else ():
+    for column in result.table.with_roles("sensitive") if promises.joint_l is not None else ():
         asked, left = promises.joint_l or 0, counts.count_values_left(column.lower()) or 0
         remain = f"1 value of {column} remains" if left == 1 else f"{left} values of {column} remain"
         words = f"{over} at least {remain} for everybody."
         yield Promise(f"joint_l of {column}", asked, left, left >= asked, words, helpful)
-    for column in made.table.with_roles("sensitive") if promises.joint_t is not None else ():
-        found = counts.distance(column.lower())
-        distance = 1.0 if found is None else found  # nobody has a value: nothing is known to be near
+    for column in result.table.with_roles("sensitive") if promises.joint_t is not None else ():
+        joint_t = counts.distance(column.lower())
+        distance = 1.0 if joint_t is None else joint_t  # nobody has a value: nothing is known to be near
         words = (
             f"{over} the values of {column} that remain for anybody are distributed as in the whole, up to a distance "
             f"of {distance:.3g}."

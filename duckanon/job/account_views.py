@@ -51,13 +51,13 @@ def show(policy: str) -> list[str]:
     """Return a line about each table that was released, and about each adoption."""
     with _open_account(policy, is_shown=True) as (file, account, releases):
         lines = [
-            f"{one.release}  {one.moment}  {one.policy_path}  {one.name}: "
-            f"{spell_count(one.people, 'person', 'people')} in {spell_count(one.classes, 'class', 'classes')}"
-            for one in releases.list_tables()
+            f"{entry.release}  {entry.moment}  {entry.policy_path}  {entry.name}: "
+            f"{spell_count(entry.people, 'person', 'people')} in {spell_count(entry.classes, 'class', 'classes')}"
+            for entry in releases.list_tables()
         ] or ["no releases yet"]
         lines += [
-            f"{made}  adopted, although the account {words}; lost: {spell_count(lost, 'release', 'releases')}"
-            for made, lost, words in releases.list_adoptions()
+            f"{moment}  adopted, although the account {words}; lost: {spell_count(lost, 'release', 'releases')}"
+            for moment, lost, words in releases.list_adoptions()
         ]
         return lines + [f"the account {one.words}" for one in lacking(file, places(file), releases, account.identity)]
 
@@ -73,11 +73,11 @@ def adopt(policy: str, *, accepts_loss: bool) -> list[str]:
     with ExitStack() as stack, problems():
         account = None if is_missing(path) else stack.enter_context(Account(path, key))
         releases = Releases(account) if account else None
-        found = lacking(file, places(file), releases, account.identity if account else None)
-        if not found:
+        gaps = lacking(file, places(file), releases, account.identity if account else None)
+        if not gaps:
             return ["nothing was changed: no release is known that the account lacks"]
         listed = releases.list_tables() if releases else []
-        words, lost = ", and ".join(one.words for one in found), max(one.count_lost(listed) for one in found)
+        words, lost = ", and ".join(one.words for one in gaps), max(one.count_lost(listed) for one in gaps)
         missed = (
             f"joint promises will not count {spell_count(lost, 'release', 'releases')}"
             if lost
@@ -90,7 +90,7 @@ def adopt(policy: str, *, accepts_loss: bool) -> list[str]:
             )
         if releases is None:
             releases = Releases(stack.enter_context(Account(path, key, create=True)))
-        releases.adopt([one.key for one in found], lost, words)
+        releases.adopt([one.key for one in gaps], lost, words)
     return [f"adopted: {missed}; {'the account says so from now on' if lost else 'its counter was written anew'}"]
 
 
@@ -106,12 +106,12 @@ def check(policy: str) -> tuple[list[str], bool]:
         lines: list[str] = []
         names: list[str] = []
         is_kept = True
-        for one, counts in releases.joint():
-            assert isinstance(one, TableRelease)
-            is_same = one.release == len(lines)  # tables of a release count together: the line of the last one is true
-            names = [*(names if is_same else ()), one.name]
+        for entry, counts in releases.joint():
+            assert isinstance(entry, TableRelease)
+            is_same = entry.release == len(lines)  # tables of a release count together: the line of the last is true
+            names = [*(names if is_same else ()), entry.name]
             lines = lines[:-1] if is_same else lines
-            line, is_kept = f"{one.release}  {', '.join(names)}: joint_k = {counts.k}", (counts.k or 0) >= asked_k
+            line, is_kept = f"{entry.release}  {', '.join(names)}: joint_k = {counts.k}", (counts.k or 0) >= asked_k
             for column in sorted(counts.left):
                 left, distance = counts.count_values_left(column), counts.distance(column)
                 line += f", joint_l of {column} = {left}"
@@ -138,8 +138,8 @@ def forget(policy: str, person: str, connect: Callable[[], sql.Connection], *, r
         con = connect()
         try:
             if key and any(one.person and one.columns[one.person].pseudonym for one in file.policy.tables.values()):
-                found = con.execute("SELECT anon.pseudonym($person, $key)", {"person": person, "key": key.reveal()})
-                names.add(str(found.fetchall()[0][0]))
+                cursor = con.execute("SELECT anon.pseudonym($person, $key)", {"person": person, "key": key.reveal()})
+                names.add(str(cursor.fetchall()[0][0]))
             _refuse_in_source(con, file, person)
         finally:
             con.close()
@@ -182,15 +182,15 @@ def limit(path: str, dataset: str, consumer: str | None, epsilon: float, delta: 
 def show_budget(path: str) -> list[str]:
     """Return a line about each budget of an account."""
     with problems(), Account(path, None) as account:
-        found = [
-            f"{one.dataset}{'' if one.consumer is None else f', consumer {one.consumer}'}: epsilon "
-            f"{_plain(one.spent.epsilon)} of {_plain(one.limit.epsilon)} and delta {_plain(one.spent.delta)} of "
-            f"{_plain(one.limit.delta)} spent in {one.answers} answers"
-            for one in list_budgets(account)
+        lines = [
+            f"{budget.dataset}{'' if budget.consumer is None else f', consumer {budget.consumer}'}: epsilon "
+            f"{_plain(budget.spent.epsilon)} of {_plain(budget.limit.epsilon)} and delta {_plain(budget.spent.delta)} "
+            f"of {_plain(budget.limit.delta)} spent in {budget.answers} answers"
+            for budget in list_budgets(account)
         ] or ["no budgets yet"]
         if lost := count_lost_answers(account):
-            found.append(f"{lost} more answers are known by its counter: nothing is spent until --accept-loss")
-        return found
+            lines.append(f"{lost} more answers are known by its counter: nothing is spent until --accept-loss")
+        return lines
 
 
 def accept_loss(path: str) -> None:

@@ -32,7 +32,7 @@ def encode_hierarchies(con: sql.Connection, rows: str, trees: Trees) -> dict[str
 
     They say what belongs together, and no label: a record holds no value of the data.
     """
-    found: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}
     for column, tables in trees.items():
         places = {label: place for place, label in enumerate(_labels(con, rows, column))}
         for table in tables:
@@ -43,13 +43,13 @@ def encode_hierarchies(con: sql.Connection, rows: str, trees: Trees) -> dict[str
                 ).fetchall()
                 if labels[0] in places
             ]
-            found.setdefault(column, []).append("; ".join(" ".join(map(str, line)) for line in sorted(lines)))
-    return found
+            texts.setdefault(column, []).append("; ".join(" ".join(map(str, line)) for line in sorted(lines)))
+    return texts
 
 
 def restore_hierarchies(con: sql.Connection, rows: str, entry: CellsEntry) -> Trees:
     """Write the hierarchies of a record as tables, with the labels of the file, and return their names."""
-    found: dict[str, list[str]] = {}
+    trees: dict[str, list[str]] = {}
     for column, texts in entry.get("hierarchies", {}).items():
         labels = [*_labels(con, rows, column), None]  # the last one, whose place is -1, is of no other group
         for number, text in enumerate(filter(None, texts), 1):
@@ -57,18 +57,18 @@ def restore_hierarchies(con: sql.Connection, rows: str, entry: CellsEntry) -> Tr
                 lines = [[labels[int(place)] for place in line.split()] for line in text.split(";")]
             except (ValueError, IndexError):
                 raise FileProblem(f"the record's hierarchies of {column} are not those of the file.") from None
-            name = f"{rows}_{len(found)}_{number}"
+            name = f"{rows}_{len(trees)}_{number}"
             values = ", ".join(f"({', '.join(map(sql.literal, line))})" for line in lines)
             con.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS FROM (VALUES {values})").fetchall()
-            found.setdefault(column, []).append(name)
-    return found
+            trees.setdefault(column, []).append(name)
+    return trees
 
 
 def _labels(con: sql.Connection, rows: str, column: str) -> list[str | None]:
     """Return the labels of a column of the file, in an order that depends on no setting."""
     quoted = sql.quote(column)
-    found = con.execute(f"SELECT DISTINCT {quoted}::VARCHAR FROM {rows}").fetchall()
-    return sorted((label for (label,) in found), key=lambda label: (label is None, label or ""))
+    labels = con.execute(f"SELECT DISTINCT {quoted}::VARCHAR FROM {rows}").fetchall()
+    return sorted((label for (label,) in labels), key=lambda label: (label is None, label or ""))
 
 
 _TOTAL = sql.literal(TOTAL)
@@ -115,15 +115,15 @@ def check_promises(table: Table) -> Iterator[Fault]:
 
 def call(table: Table, tables: Tables, previous: str | None, key: Secret | None) -> str:
     """Write the call that makes the table."""
-    given = methods.parameters(table) | {"previous": previous}
-    by = given.pop("by")
+    options = methods.parameters(table) | {"previous": previous}
+    by = options.pop("by")
     if table.person:
-        given["person"] = table.person
+        options["person"] = table.person
     if tables.trees:
-        given["hierarchies"] = tables.trees
+        options["hierarchies"] = tables.trees
     if key and is_keyed(table):
-        given["key"] = key.reveal()
-    by_name = [f"{sql.quote(name)} := {sql.literal(value)}" for name, value in given.items() if value is not None]
+        options["key"] = key.reveal()
+    by_name = [f"{sql.quote(name)} := {sql.literal(value)}" for name, value in options.items() if value is not None]
     arguments = [sql.literal(tables.original), sql.literal(by), *by_name]
     return f"FROM anon.protect_table({', '.join(arguments)}) ORDER BY ALL ASC NULLS LAST"
 
@@ -138,10 +138,10 @@ def load_previous(con: sql.Connection, path: Path, target: Path | None, name: st
     try:
         if kind == "duckdb":
             con.execute(f"ATTACH {place} AS {_CATALOG} (READ_ONLY)").fetchall()
-            (found,) = sql.fetch_row(
+            (table,) = sql.fetch_row(
                 con, f"SELECT min(table_name) FROM duckdb_tables() WHERE database_name = '{_CATALOG}'"
             )
-            rows = f"{_CATALOG}.main.{sql.quote(str(found))}"
+            rows = f"{_CATALOG}.main.{sql.quote(str(table))}"
         else:
             rows = f"({readback.read_csv_release(path)})" if kind == "csv" else f"read_parquet({place})"
         con.execute(f"CREATE TABLE {name} AS FROM {rows}").fetchall()
@@ -170,30 +170,30 @@ def overlaps(con: sql.Connection, table: Table, original: str) -> bool:
 
 def audit(
     rows: str,
-    given: Mapping[str, Any],
+    options: Mapping[str, Any],
     trees: Trees | None,
     value: str = "value",
     original: Mapping[str, str | None] | None = None,
 ) -> str:
     """Write the audit of a released table, from the parameters that its record has; `original` are further ones."""
-    options = {
+    arguments = {
         "value": value,
-        "people": "people" if given.get("measure") and value == "value" else None,
-        "k": given["k"],
-        "p": given.get("p"),
-        "linked": given.get("linked"),
+        "people": "people" if options.get("measure") and value == "value" else None,
+        "k": options["k"],
+        "p": options.get("p"),
+        "linked": options.get("linked"),
         "hierarchies": trees or None,
-        "overlapping": given["overlapping"] or None,
+        "overlapping": options["overlapping"] or None,
         **(original or {}),
     }
-    by_name = [f"{sql.quote(name)} := {sql.literal(item)}" for name, item in options.items() if item is not None]
-    return f"anon.audit_table({', '.join([sql.literal(rows), sql.literal(given['by']), *by_name])})"
+    by_name = [f"{sql.quote(name)} := {sql.literal(item)}" for name, item in arguments.items() if item is not None]
+    return f"anon.audit_table({', '.join([sql.literal(rows), sql.literal(options['by']), *by_name])})"
 
 
 def open_cells(
     con: sql.Connection,
     rows: str,
-    given: Mapping[str, Any],
+    options: Mapping[str, Any],
     trees: Trees | None,
     original: Mapping[str, str | None] | None = None,
 ) -> int:
@@ -201,14 +201,14 @@ def open_cells(
 
     How far a sum has to be uncertain only the `original` tells: without it, narrow intervals of sums are not counted.
     """
-    of_sums = bool(given.get("measure"))
-    audited = audit(rows, given, trees, original=original if of_sums else None)
+    of_sums = bool(options.get("measure"))
+    audited = audit(rows, options, trees, original=original if of_sums else None)
     con.execute(f"CREATE OR REPLACE TEMP TABLE {_audit_table(rows)} AS FROM {audited}").fetchall()
     counted = "fault <> 'narrow'" if of_sums and original is None else "fault IS NOT NULL"
-    found = int(sql.fetch_row(con, f"SELECT count(*) FROM {_audit_table(rows)} WHERE {counted}")[0])
+    count = int(sql.fetch_row(con, f"SELECT count(*) FROM {_audit_table(rows)} WHERE {counted}")[0])
     if of_sums and sql.fetch_row(con, f"SELECT count(people) FROM {rows}")[0]:
-        found += int(sql.fetch_row(con, f"SELECT count(fault) FROM {audit(rows, given, trees, 'people')}")[0])
-    return found
+        count += int(sql.fetch_row(con, f"SELECT count(fault) FROM {audit(rows, options, trees, 'people')}")[0])
+    return count
 
 
 def _audit_table(rows: str) -> str:
@@ -218,18 +218,18 @@ def _audit_table(rows: str) -> str:
 
 def smallest(con: sql.Connection, rows: str) -> int | None:
     """Return the number of people of the smallest cell that is shown; None where no number of people is."""
-    found: int | None = sql.fetch_row(con, f"SELECT min(people::BIGINT) FROM {rows}")[0]
-    return found
+    people: int | None = sql.fetch_row(con, f"SELECT min(people::BIGINT) FROM {rows}")[0]
+    return people
 
 
-def measure_hidden_value(con: sql.Connection, rows: str, given: Mapping[str, Any], trees: Trees | None) -> float:
+def measure_hidden_value(con: sql.Connection, rows: str, options: Mapping[str, Any], trees: Trees | None) -> float:
     """Return the largest share of the value of a table's inner cells that is hidden, as a reader of the file counts it.
 
     Where that cannot be counted, since sums are negative or people are in several cells, it is the share of the cells.
     """
-    columns = _columns(given)
+    columns = _columns(options)
     shares: list[float] = []
-    for names in [given["by"], *(given.get("linked") or [])]:
+    for names in [options["by"], *(options.get("linked") or [])]:
         total, count, hidden, shown, least = sql.fetch_row(
             con,
             f"SELECT max(value::DOUBLE) FILTER ({_is_margin(columns, [], {})}), count(*) FILTER (is_inner), "
@@ -237,30 +237,30 @@ def measure_hidden_value(con: sql.Connection, rows: str, given: Mapping[str, Any
             f"min(value::DOUBLE) FROM (SELECT *, {_is_margin(columns, names, trees or {})} AS is_inner "
             f"FROM {rows})",
         )
-        is_counted = total and least >= 0 and not given["overlapping"]
+        is_counted = total and least >= 0 and not options["overlapping"]
         shares.append(max(0.0, 1 - shown / total) if is_counted else hidden / max(count, 1))
     return max(shares)
 
 
 def count_cell_promises(
-    con: sql.Connection, table: Table, tables: Tables, given: Mapping[str, Any]
+    con: sql.Connection, table: Table, tables: Tables, options: Mapping[str, Any]
 ) -> Iterator[Promise]:
     """Count what the policy promises of an aggregate table, all of it on what a reader sees."""
     helpful = "a smaller k, fewer or coarser columns, or hierarchies without levels that nobody needs"
     count = smallest(con, tables.counted)
     if count is not None:
         words = f"Every shown cell has at least {count} people."
-        yield Promise("k", given["k"], count, count >= given["k"], words, helpful)
-    if given.get("method") != "cell_key":  # whose margins have noise of their own, and add up to nothing
-        original = {"original": tables.original, "measure": given.get("measure"), "person": table.person}
-        found = open_cells(con, tables.counted, given, tables.trees, original)
+        yield Promise("k", options["k"], count, count >= options["k"], words, helpful)
+    if options.get("method") != "cell_key":  # whose margins have noise of their own, and add up to nothing
+        original = {"original": tables.original, "measure": options.get("measure"), "person": table.person}
+        cells = open_cells(con, tables.counted, options, tables.trees, original)
         words = (
-            f"{found} hidden {'cell' if found == 1 else 'cells'} can be computed from the whole table, or too closely."
-            if found
+            f"{cells} hidden {'cell' if cells == 1 else 'cells'} can be computed from the whole table, or too closely."
+            if cells
             else "No hidden cell can be computed from the whole table, nor be known too closely."
         )
-        yield Promise("open_cells", 0, found, found == 0, words, helpful)
-    share, limit = measure_hidden_value(con, tables.counted, given, tables.trees), given["max_suppressed_fraction"]
+        yield Promise("open_cells", 0, cells, cells == 0, words, helpful)
+    share, limit = measure_hidden_value(con, tables.counted, options, tables.trees), options["max_suppressed_fraction"]
     words = f"{share:.4%} of the value of the inner cells is hidden (limit {limit:.4%})."
     yield Promise("max_suppressed_fraction", limit, share, share <= limit, words, helpful)
 
@@ -269,45 +269,45 @@ def recount_promise(con: sql.Connection, rows: str, promise: str, entry: TableEn
     """Count a promise from the file and the hierarchies that the record has of its labels."""
     if promise == "k":
         return smallest(con, rows)
-    given, trees = entry["method"]["parameters"], restore_hierarchies(con, rows, entry["cells"])
+    options, trees = entry["method"]["parameters"], restore_hierarchies(con, rows, entry["cells"])
     return (
-        open_cells(con, rows, given, trees)
+        open_cells(con, rows, options, trees)
         if promise == "open_cells"
-        else measure_hidden_value(con, rows, given, trees)
+        else measure_hidden_value(con, rows, options, trees)
     )
 
 
 def find_miscounts(con: sql.Connection, rows: str, recorded: TableEntry) -> list[str]:
     """Return what the record says otherwise of the cells than the file; of sums only the original tells intervals."""
-    given, cells = recorded["method"]["parameters"], recorded["cells"]
+    options, cells = recorded["method"]["parameters"], recorded["cells"]
     trees = {name: list(tables) for name, tables in restore_hierarchies(con, rows, cells).items()}
-    counted = entry(con, Tables(rows, rows, rows, None, trees), given)
+    counted = entry(con, Tables(rows, rows, rows, None, trees), options)
     is_promised = "k" in (promise["name"] for promise in recorded["promises"])
     if not is_promised and smallest(con, rows) is not None:
         return ["people, and k is not promised"]
     of_file = ["cells", "hidden", "margins", "max_deviation"]
-    of_file += [] if given.get("measure") else ["faults", "narrowest_interval", "median_interval"]
+    of_file += [] if options.get("measure") else ["faults", "narrowest_interval", "median_interval"]
     return [name for name in of_file if not _alike(counted[name], cells[name])]  # type: ignore[literal-required]
 
 
-def _alike(one: Any, other: Any) -> bool:
+def _alike(item: Any, peer: Any) -> bool:
     """Compare numbers, and what has numbers in it, up to the order in which sums were added."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_alike(value, other[name]) for name, value in one.items())
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_alike, one, other))
-    return bool(one == other or (isinstance(one, float) and isinstance(other, float) and abs(one - other) < _ROUNDING))
+    if isinstance(item, dict) and isinstance(peer, dict):
+        return item.keys() == peer.keys() and all(_alike(value, peer[name]) for name, value in item.items())
+    if isinstance(item, list) and isinstance(peer, list):
+        return len(item) == len(peer) and all(map(_alike, item, peer))
+    return bool(item == peer or (isinstance(item, float) and isinstance(peer, float) and abs(item - peer) < _ROUNDING))
 
 
-def suppression_entry(con: sql.Connection, tables: Tables, given: Mapping[str, Any]) -> SuppressedEntry:
+def suppression_entry(con: sql.Connection, tables: Tables, options: Mapping[str, Any]) -> SuppressedEntry:
     """Return the share of the value that is hidden: no row is left out of a sum."""
-    share = measure_hidden_value(con, tables.counted, given, tables.trees)
-    return {"rows": 0, "people": None, "fraction": share, "limit": given["max_suppressed_fraction"]}
+    share = measure_hidden_value(con, tables.counted, options, tables.trees)
+    return {"rows": 0, "people": None, "fraction": share, "limit": options["max_suppressed_fraction"]}
 
 
-def entry(con: sql.Connection, tables: Tables, given: Mapping[str, Any]) -> CellsEntry:
+def entry(con: sql.Connection, tables: Tables, options: Mapping[str, Any]) -> CellsEntry:
     """Return what the record tells of the cells, all of it computed from the written file, whose cells were counted."""
-    columns, rows = _columns(given), tables.counted
+    columns, rows = _columns(options), tables.counted
     is_value = ", ".join(f"{sql.quote(name)} IS DISTINCT FROM {_TOTAL}" for name in columns)
     margins: list[MarginEntry] = []
     for *used, cells, hidden in con.execute(
@@ -315,22 +315,22 @@ def entry(con: sql.Connection, tables: Tables, given: Mapping[str, Any]) -> Cell
     ).fetchall():
         names = [name for name, is_used in zip(columns, used, strict=True) if is_used]
         share = measure_hidden_value(
-            con, rows, {**given, "by": names, "linked": None, "columns": columns}, tables.trees
+            con, rows, {**options, "by": names, "linked": None, "columns": columns}, tables.trees
         )
         margins.append({"columns": names, "cells": cells, "hidden": hidden, "hidden_value": share})
     faults: dict[str, int] = {}
     narrowest = median = None
-    if given.get("method") != "cell_key":
+    if options.get("method") != "cell_key":
         audited = _audit_table(rows)
-        found = con.execute(f"SELECT fault, count(*) FROM {audited} WHERE fault IS NOT NULL GROUP BY ALL").fetchall()
-        faults = dict(found)
+        counts = con.execute(f"SELECT fault, count(*) FROM {audited} WHERE fault IS NOT NULL GROUP BY ALL").fetchall()
+        faults = dict(counts)
         narrowest, median = sql.fetch_row(
             con, f'SELECT min("upper" - "lower"), median("upper" - "lower") FROM {audited} WHERE isfinite("upper")'
         )
     deviation = sql.fetch_row(con, f"SELECT max(max_deviation::BIGINT) FROM {rows}")[0]
     return {
-        "cells": sum(one["cells"] for one in margins),
-        "hidden": sum(one["hidden"] for one in margins),
+        "cells": sum(margin["cells"] for margin in margins),
+        "hidden": sum(margin["hidden"] for margin in margins),
         "margins": margins,
         "faults": faults,
         "narrowest_interval": narrowest,
@@ -340,10 +340,10 @@ def entry(con: sql.Connection, tables: Tables, given: Mapping[str, Any]) -> Cell
     }
 
 
-def _columns(given: Mapping[str, Any]) -> list[str]:
+def _columns(options: Mapping[str, Any]) -> list[str]:
     """Return the columns of all tables, each once."""
-    names = [*given["by"], *(name for table in given.get("linked") or [] for name in table)]
-    return list(given.get("columns") or dict.fromkeys(names))
+    names = [*options["by"], *(name for table in options.get("linked") or [] for name in table)]
+    return list(options.get("columns") or dict.fromkeys(names))
 
 
 def _is_margin(columns: Sequence[str], names: Sequence[str], trees: Trees) -> str:

@@ -84,14 +84,14 @@ class Backend:
             return ""
         return f", in partitions: in memory it would take about {amount(self.estimate)}, more than {self.memory}"
 
-    def entry(self, made: Released | None) -> MemoryEntry:
+    def entry(self, released: Released | None) -> MemoryEntry:
         """Return what the record tells."""
         return {
             "given": self.memory,
             "estimated_bytes": self.estimate,
             "by_parts": self.is_by_parts,
-            "parts": made.parts if made else None,
-            "notes": list(made.notes) if made else [],
+            "parts": released.parts if released else None,
+            "notes": list(released.notes) if released else [],
         }
 
 
@@ -146,11 +146,11 @@ def _missing(table: Table, plan: Path | None) -> str | None:
         return "at all"
     if plan is not None:
         return "with a plan to save"
-    given = methods.parameters(table)
+    options = methods.parameters(table)
     for parameter in _ABSENT[method]:
-        if parameter in given:
+        if parameter in options:
             return "with l or t" if parameter == "sensitive" else f"with {parameter}"
-    if method == "microaggregate" and given.get("method") != "fast":
+    if method == "microaggregate" and options.get("method") != "fast":
         return 'without method = "fast"'
     for promise in _IN_MEMORY:
         if getattr(table.promises, promise):
@@ -160,10 +160,10 @@ def _missing(table: Table, plan: Path | None) -> str | None:
 
 def parameters(table: Table, backend: Backend) -> dict[str, Any]:
     """Return the parameters that the function is called with, without columns."""
-    given = methods.parameters(table)
+    options = methods.parameters(table)
     if backend.is_by_parts and table.method.name == "recode":
-        del given["max_suppressed_fraction"]  # in partitions nobody is suppressed
-    return given
+        del options["max_suppressed_fraction"]  # in partitions nobody is suppressed
+    return options
 
 
 def release(con: sql.Connection, table: Table, tables: Tables, backend: Backend, folder: Path) -> Released:
@@ -174,20 +174,20 @@ def release(con: sql.Connection, table: Table, tables: Tables, backend: Backend,
     source, target = (folder / f"{name}.parquet" for name in (tables.original, tables.released))
     con.execute(f"COPY {tables.original} TO {sql.literal(str(source))} (FORMAT parquet, COMPRESSION lz4)").fetchall()
     _refuse_other_types(con, tables.original, source, sql.columns(con, tables.original))
-    given = parameters(table, backend) | methods.keeping(table)
-    k = given.pop("k")
+    options = parameters(table, backend) | methods.keeping(table)
+    k = options.pop("k")
     if tables.hierarchies:
-        given["hierarchies"] = {
+        options["hierarchies"] = {
             column: arrow_reader(con.sql(f"FROM {name}"), 10_000).read_all()
             for column, name in tables.hierarchies.items()
         }
     with resting(con), _translate_errors():
-        made: Released = getattr(large, table.method.name)(
+        released: Released = getattr(large, table.method.name)(
             source,
             target,
             methods.columns_to_protect(table),
             k,
-            **given,
+            **options,
             person=table.person,
             memory=backend.memory,
             temporary=folder,
@@ -195,7 +195,7 @@ def release(con: sql.Connection, table: Table, tables: Tables, backend: Backend,
     source.unlink()
     _refuse_other_types(con, tables.original, target, methods.columns_to_keep(table))
     con.execute(f"CREATE VIEW {tables.released} AS FROM read_parquet({sql.literal(str(target))})").fetchall()
-    return made
+    return released
 
 
 def _refuse_other_types(con: sql.Connection, original: str, path: Path, columns: Mapping[str, str] | list[str]) -> None:

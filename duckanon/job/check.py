@@ -65,13 +65,13 @@ def check_policy(policy: str | Path, with_data: bool = True) -> list[str]:
 
 def _absent_keys(file: PolicyFile) -> list[str]:
     """Say which keys are not here: they may be where the release runs."""
-    found = []
+    notes = []
     for read in (keys.read, keys.read_of_account):
         try:
             read(file)
         except FileProblem as problem:
-            found.append(f"the release will need a key that is not here: {problem}")
-    return found
+            notes.append(f"the release will need a key that is not here: {problem}")
+    return notes
 
 
 def _check_types(con: sql.Connection, file: PolicyFile, read: Originals) -> list[PolicyError]:
@@ -132,8 +132,8 @@ def _try_methods(con: sql.Connection, file: PolicyFile, where: Places, read: Ori
                 with refusals.translate_errors(file, name):
                     list(promises.compare_new_records(con, table, tables))  # which may have no words for a type
             of_people[name] = tables
-        for made in ("plan", "applied"):
-            con.execute(f"DROP TABLE IF EXISTS {made}").fetchall()
+        for leftover in ("plan", "applied"):
+            con.execute(f"DROP TABLE IF EXISTS {leftover}").fetchall()
     if events and not refused:
         with _collect_errors(refused, is_whole=not are_samples):
             linked_release.release_together(Run(con, file, where, storage, key), of_people, events)

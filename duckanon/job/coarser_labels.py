@@ -103,12 +103,12 @@ def _merge_buckets(rows: Sequence[PlanRow]) -> dict[str, str]:
     for bucket in buckets:
         is_next = runs and len(runs[-1]) < size and runs[-1][-1][2] == bucket[1]
         runs.append([*runs.pop(), bucket] if is_next else [bucket])
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for run in runs:
         lower, upper = run[0][1], run[-1][2]
         name = f"<{upper}" if lower is None else f">={lower}" if upper is None else f"[{lower}, {upper})"
-        found |= {str(label): name if len(run) > 1 else str(label) for *_, label in run}
-    return found
+        names |= {str(label): name if len(run) > 1 else str(label) for *_, label in run}
+    return names
 
 
 def _shorten_prefixes(rows: Sequence[PlanRow]) -> dict[str, str]:
@@ -137,15 +137,15 @@ def _above(con: sql.Connection, hierarchy: str, rows: Sequence[PlanRow]) -> list
         for path in con.execute(f"SELECT COLUMNS(*)::VARCHAR FROM {sql.quote(hierarchy)}").fetchall()
         if path[0] is not None
     }
-    found = []
+    rungs = []
     for level in range(1, max(map(len, paths.values()), default=0)):
         rung = {}
         for label, texts in leaves.items():
             above = {paths[text][level] if text in paths else None for text in texts}
             if len(above) == 1 and None not in above:
                 rung[label] = str(above.pop())
-        found.append(rung)
-    return found
+        rungs.append(rung)
+    return rungs
 
 
 def levels_of(ladders: Sequence[Ladder]) -> Iterator[tuple[int, ...]]:
@@ -154,24 +154,24 @@ def levels_of(ladders: Sequence[Ladder]) -> Iterator[tuple[int, ...]]:
     Where these are too many: those at which few columns are coarser, and one after the other unknown.
     """
     tops = [len(ladder.rungs) + 1 for ladder in ladders]
-    found = {(0,) * len(tops), tuple(tops)}
+    levels = {(0,) * len(tops), tuple(tops)}
     by_bits = sorted(range(len(tops)), key=lambda place: -ladders[place].count_lost_bits(tops[place]))
     for count in range(1, len(tops)):
         unknown = by_bits[:count]
-        found.add(tuple(top if place in unknown else 0 for place, top in enumerate(tops)))
+        levels.add(tuple(top if place in unknown else 0 for place, top in enumerate(tops)))
     for changed in range(1, len(tops) + 1):
         chosen = {
             tuple(dict(zip(places, rungs, strict=True)).get(place, 0) for place in range(len(tops)))
             for places in itertools.combinations(range(len(tops)), changed)
             for rungs in itertools.product(*(range(1, tops[place] + 1) for place in places))
         }
-        if len(found | chosen) > _MOST_LEVELS:
+        if len(levels | chosen) > _MOST_LEVELS:
             break
-        found |= chosen
+        levels |= chosen
 
     def order_by_loss(level: tuple[int, ...]) -> tuple[float, tuple[int, ...]]:
         return round(sum(ladder.count_lost_bits(rung) for ladder, rung in zip(ladders, level, strict=True)), 9), level
 
-    found.discard(tuple(tops))
-    yield from sorted(found, key=order_by_loss)
+    levels.discard(tuple(tops))
+    yield from sorted(levels, key=order_by_loss)
     yield tuple(tops)

@@ -187,9 +187,9 @@ def write(
             is_kept = decided.is_old[last.owners]
             owners = [names[place] if kept else None for place, kept in zip(last.owners, is_kept, strict=True)]
             con.register("kept_rows", pa.table({"whose": pa.array(owners, pa.string())}))
-            others = ", ".join(f"file.{sql.quote(column)}" for column in types if column != table.person)
+            columns = ", ".join(f"file.{sql.quote(column)}" for column in types if column != table.person)
             parts.append(
-                f"SELECT {others}, kept_rows.whose AS {person} FROM ({last.rows}) AS file POSITIONAL JOIN kept_rows "
+                f"SELECT {columns}, kept_rows.whose AS {person} FROM ({last.rows}) AS file POSITIONAL JOIN kept_rows "
                 "WHERE kept_rows.whose IS NOT NULL"
             )
         con.execute(
@@ -202,12 +202,12 @@ def write(
 
 
 def _coarse(
-    con: sql.Connection, applied: str, person: str, whose: list[str], levels: Ints, labels: CoarserLabels
+    con: sql.Connection, applied: str, person: str, names: list[str], levels: Ints, labels: CoarserLabels
 ) -> str:
     """Return the query of rows whose labels are coarser than the plan's."""
     rungs = np.array(labels.levels)[levels]
     columns = {f"rung {place}": rungs[:, place] for place in range(len(labels.columns))}
-    con.register("coarse_people", pa.table({"whose": pa.array(whose, pa.string()), **columns}))
+    con.register("coarse_people", pa.table({"whose": pa.array(names, pa.string()), **columns}))
     steps = [
         {"place": place, "rung": number, "label": label, "coarser": coarser}
         for place, ladder in enumerate(labels.ladders)
@@ -218,12 +218,12 @@ def _coarse(
     con.register("ladders", pa.Table.from_pylist(steps, schema))
     shown, joins = [], ""
     for place, (column, ladder) in enumerate(zip(labels.columns, labels.ladders, strict=True)):
-        own, rung = f"applied.{sql.quote(column)}", f"coarse_people.{sql.quote(f'rung {place}')}"
-        cases = f"CASE {rung} WHEN 0 THEN {own} "
+        plan_label, rung = f"applied.{sql.quote(column)}", f"coarse_people.{sql.quote(f'rung {place}')}"
+        cases = f"CASE {rung} WHEN 0 THEN {plan_label} "
         if ladder.rungs:
             joins += (
                 f" LEFT JOIN ladders AS ladder_{place} ON ladder_{place}.place = {place} "
-                f"AND ladder_{place}.rung = {rung} AND ladder_{place}.label = {own}"
+                f"AND ladder_{place}.rung = {rung} AND ladder_{place}.label = {plan_label}"
             )
             cases += f"WHEN {len(ladder.rungs) + 1} THEN NULL ELSE ladder_{place}.coarser "
         shown.append(f"{cases}END AS {sql.quote(column)}")
@@ -314,10 +314,10 @@ class Cohorts:
 
     def _was_in(self, last: LastRelease | None, count: int) -> Bools:
         """Return who was in a release of this table."""
-        found = np.zeros(count, np.bool_)
-        for one in last.earlier if last else ():
-            found |= self._ledger.releases.classes(one.number, count)[0] != ABSENT
-        return found
+        is_member = np.zeros(count, np.bool_)
+        for release in last.earlier if last else ():
+            is_member |= self._ledger.releases.classes(release.number, count)[0] != ABSENT
+        return is_member
 
     def _find_erased(self, con: sql.Connection, table: Table, known: KnownHashes) -> Ints:
         """Return the numbers of people who must not be in the release."""
@@ -407,15 +407,15 @@ def _show_as_written(con: sql.Connection, name: str, table: Table, applied: str)
 
 def _coarser_hashes(ledger: JobAccount, read: CodedTable, labels: CoarserLabels) -> bytes:
     """Return the keyed hashes of each class at each level, class by class."""
-    found: dict[frozenset[account.Labels], bytes] = {}
+    hash_of_labels: dict[frozenset[account.Labels], bytes] = {}
     hashes = []
     for rows in read.rows:
         progress.check()
         for level in range(len(labels.levels)):
             at_level = frozenset(labels.at(row, level) for row in rows)
-            if at_level not in found:
-                found[at_level] = labels_hash(ledger.account, at_level)
-            hashes.append(found[at_level])
+            if at_level not in hash_of_labels:
+                hash_of_labels[at_level] = labels_hash(ledger.account, at_level)
+            hashes.append(hash_of_labels[at_level])
     return b"".join(hashes)
 
 
@@ -432,14 +432,14 @@ def _names(
     People who are gone have the pseudonym of the last release, or, where none is released, a name that nobody has.
     """
     mark = secrets.token_hex(8)
-    found = [f"{mark} {number}" for number in range(known.count)]
+    name_of_person = [f"{mark} {number}" for number in range(known.count)]
     if last and table.columns[table.person or ""].is_pseudonym:
         rows = con.sql(f"SELECT {sql.quote(table.person or '')}::VARCHAR AS whose FROM ({last.rows})").to_arrow_table()
         for place, name in zip(last.owners, rows["whose"].to_pylist(), strict=True):
-            found[place] = name
+            name_of_person[place] = name
     for place, name in zip(here, names, strict=True):
-        found[place] = name
-    return found
+        name_of_person[place] = name
+    return name_of_person
 
 
 def _levels(people: CohortPeople, decided: Decision) -> Ints:

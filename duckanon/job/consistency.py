@@ -93,11 +93,11 @@ def find_linked_errors(file: PolicyFile) -> list[PolicyError]:
 
 
 def _disagreements(file: PolicyFile, events: dict[str, Table]) -> Iterator[PolicyError]:
-    (first_name, first), *others = events.items()
+    (first_name, first), *rest = events.items()
     if not any(table.known for table in events.values()):
         text = "promises.known_events must be at least 1 for one of the tables of release_linked."
         yield file.wrong(first_name, ("promises", "known_events"), text)
-    for name, table in others:
+    for name, table in rest:
         for parameter in _SHARED:
             if getattr(table.method, parameter) != getattr(first.method, parameter):
                 text = f"method.{parameter} must be the same for all tables of release_linked, as for {first_name}."
@@ -143,10 +143,10 @@ def _check_shared_columns(file: PolicyFile, joined: dict[str, Table]) -> Iterato
 def _check_shared_hierarchies(file: PolicyFile, events: dict[str, Table]) -> Iterator[PolicyError]:
     trees: dict[str, tuple[str, list[str] | None]] = {}
     for name, table in events.items():
-        own = {column.lower(): paths for column, paths in table.hierarchies.items()}
+        hierarchies = {column.lower(): paths for column, paths in table.hierarchies.items()}
         for column in table.with_roles("quasi_identifier"):
-            first, paths = trees.setdefault(column.lower(), (name, own.get(column.lower())))
-            if paths != own.get(column.lower()):
+            first, paths = trees.setdefault(column.lower(), (name, hierarchies.get(column.lower())))
+            if paths != hierarchies.get(column.lower()):
                 text = f"hierarchies.{column} must be the same in {name} and {first}, which both have the column."
                 yield file.wrong(name, ("hierarchies", column), text)
 
@@ -247,11 +247,11 @@ COUNTED = {
 
 def promise_names(promises: Promises) -> list[str]:
     """Return the promises that a policy gives, and max_suppressed_fraction, which is always one."""
-    given = {name: getattr(promises, name) for name in Promises.model_fields}
+    values = {name: getattr(promises, name) for name in Promises.model_fields}
     always = {"max_suppressed_fraction"}
     return [
         name
-        for name, value in given.items()
+        for name, value in values.items()
         if name in always or (name in promises.model_fields_set and value is not None and value is not False)
     ]
 
@@ -277,10 +277,10 @@ def refuse_uncounted(
 ) -> None:
     """Refuse a release of which something is promised that was not counted; first releases have nothing to change."""
     for table_name, promises in counts.items():
-        found = {one.name.split(" of ")[0].split(":")[0] for one in promises}
+        names = {one.name.split(" of ")[0].split(":")[0] for one in promises}
         for promise in promise_names(file.policy.tables[table_name].promises):
             is_first = promise == "max_small_changes" and table_name in first_releases
-            is_counted = promise in COUNTED and not found.isdisjoint(COUNTED[promise].as_)
+            is_counted = promise in COUNTED and not names.isdisjoint(COUNTED[promise].as_)
             if not (is_counted or is_first or _is_for_another(file, table_name, promise)):
                 text = f"promises.{promise} was not counted of this release, so that nobody can rely on it; remove it."
                 raise file.wrong(table_name, ("promises", promise), text)
@@ -333,8 +333,8 @@ def _is_for_another(file: PolicyFile, table_name: str, promise: str) -> bool:
     document = tomllib.loads(file.text)
     tables = document.get("tables", {})
     is_own = promise in tables.get(table_name, {}).get("promises", {}) or not tables
-    others = [one for name, one in file.policy.tables.items() if name != table_name]
-    return not is_own and any(_reason(file, one, promise) is None for one in others)
+    other_tables = [one for name, one in file.policy.tables.items() if name != table_name]
+    return not is_own and any(_reason(file, one, promise) is None for one in other_tables)
 
 
 Fault = tuple[tuple[str, ...], str]
@@ -345,9 +345,9 @@ _KEYED = re.compile(r"\b(pseudonym|shift_date)\s*\(", re.IGNORECASE)
 
 def check(file: PolicyFile) -> None:
     """Raise PolicyError where columns are not decided, or the parts of a policy contradict each other: all at once."""
-    found: list[PolicyError] = _check_undecided(file)
+    errors: list[PolicyError] = _check_undecided(file)
     for table_name, table in file.policy.tables.items():
-        found += [file.wrong(table_name, *fault) for fault in claim_faults(file, table_name)]
+        errors += [file.wrong(table_name, *fault) for fault in claim_faults(file, table_name)]
         for check_one in (
             _check_source,
             _check_people,
@@ -356,37 +356,37 @@ def check(file: PolicyFile) -> None:
             _check_names,
             find_linked_faults,
         ):
-            found += [file.wrong(table_name, *fault) for fault in islice(check_one(table), 1)]
+            errors += [file.wrong(table_name, *fault) for fault in islice(check_one(table), 1)]
         if file.policy.plan_of(table_name) and table.method.name != "generalize":
             text = "a plan can be saved for tables with method generalize only."
-            found.append(file.wrong(table_name, ("method",), text))
+            errors.append(file.wrong(table_name, ("method",), text))
         if file.policy.plan and len(file.policy.tables) > 1:
             text = "plan is for a policy of one table; give each table a plan of its own."
-            found.append(file.wrong(table_name, ("plan",), text))
-        found += [file.wrong(table_name, *fault) for fault in islice(_check_account(file, table), 1)]
+            errors.append(file.wrong(table_name, ("plan",), text))
+        errors += [file.wrong(table_name, *fault) for fault in islice(_check_account(file, table), 1)]
         if table.reference and not (table.promises.prediction or file.policy.report):
             text = "reference is compared where promises.prediction is true or a report is written; here nothing is."
-            found.append(file.wrong(table_name, ("reference",), text))
+            errors.append(file.wrong(table_name, ("reference",), text))
         keyed = [name for name, one in table.columns.items() if one.is_pseudonym or one.shift_days]
         if aggregates.is_keyed(table) and file.policy.key is None:
             text = "method.method needs a key; add [key] with environment (the name of a variable) or file."
-            found.append(file.wrong(table_name, ("method", "method"), text))
+            errors.append(file.wrong(table_name, ("method", "method"), text))
         if keyed and file.policy.key is None:
             text = f"columns.{keyed[0]} needs a key; add [key] with environment (the name of a variable) or file."
-            found.append(file.wrong(table_name, ("columns", keyed[0]), text))
-    if not found:
-        found += find_linked_errors(file)
-    if found:
-        raise PolicyError("\n".join(dict.fromkeys(map(str, found))))
+            errors.append(file.wrong(table_name, ("columns", keyed[0]), text))
+    if not errors:
+        errors += find_linked_errors(file)
+    if errors:
+        raise PolicyError("\n".join(dict.fromkeys(map(str, errors))))
 
 
 def _check_undecided(file: PolicyFile) -> list[PolicyError]:
     """Name all columns that nobody decided, of all tables, in one error; none where all are decided."""
-    found = [(name, column) for name, table in file.policy.tables.items() for column in table.with_roles(UNDECIDED)]
-    if not found:
+    columns = [(name, column) for name, table in file.policy.tables.items() for column in table.with_roles(UNDECIDED)]
+    if not columns:
         return []
-    shown = [f"{name}.{column}" if len(file.policy.tables) > 1 else column for name, column in found]
-    name, column = found[0]
+    shown = [f"{name}.{column}" if len(file.policy.tables) > 1 else column for name, column in columns]
+    name, column = columns[0]
     text = (
         f'columns must be decided before anything is released; "?" is the role of {", ".join(shown)}: write '
         "identifier, drop, pseudonym, person, quasi_identifier, sensitive or free in its place."
@@ -527,8 +527,8 @@ def _check_names(table: Table) -> Iterator[Fault]:
         yield (("method", "by"), "method.by must leave a column to protect.")
 
 
-def _check_among(given: Iterable[str] | None, allowed: list[str], path: tuple[str, ...]) -> Iterator[Fault]:
-    for column_name in given or ():
+def _check_among(names: Iterable[str] | None, allowed: list[str], path: tuple[str, ...]) -> Iterator[Fault]:
+    for column_name in names or ():
         if column_name not in allowed:
             text = f"{'.'.join(path)}: {column_name} must be one of {', '.join(allowed) or 'no column'}."
             yield ((*path, column_name), text)

@@ -90,8 +90,8 @@ def draft(con: sql.Connection, path: str, table: str | None, query: str | None, 
     lines = "".join(f"{_key(name)} = {_text(role)}  # {_comment(why)}\n" for name, role, why in roles)
     comments, narrowing = narrowing_comments(con, {name: role for name, role, _ in roles})
     sensitive = [name for name, role, _ in columns if role == "sensitive"]
-    given = {"diversity": _diversity(sensitive), "linked": _comment_on_events(con, roles), "narrowing": narrowing}
-    return beginning + lines + comments + _ENDING.format(k=_K, **given)
+    parts = {"diversity": _diversity(sensitive), "linked": _comment_on_events(con, roles), "narrowing": narrowing}
+    return beginning + lines + comments + _ENDING.format(k=_K, **parts)
 
 
 def _comment_on_events(con: sql.Connection, roles: list[tuple[str, str, str]]) -> str:
@@ -119,11 +119,11 @@ def narrowing_comments(con: sql.Connection, roles: dict[str, str]) -> tuple[str,
     judged = refusals.foreseen(con, "FROM memory.main.drafted", protected, kept, _K)
     if not judged:
         return "", ""
-    told = "".join(f"#   {_comment(refusals.finding(*pair))}\n" for pair in judged)
+    lines = "".join(f"#   {_comment(refusals.finding(*pair))}\n" for pair in judged)
     names = [kept for kept in dict.fromkeys(kept for kept, *_ in judged) if roles[kept] != UNDECIDED]
     option = f"# narrowing = {_comment(json.dumps(names, ensure_ascii=False))}\n" if names else ""
     return (
-        f"\n# A release refuses columns that reveal more about a quasi-identifier than its released values do:\n{told}"
+        f"\n# A release refuses columns that reveal more about a quasi-identifier than its released values do:\n{lines}"
         "# Give them the role quasi_identifier (protected, too) or identifier (dropped); or, to release them\n"
         "# all the same, list them in narrowing under [method].\n"
     ), option
@@ -137,8 +137,8 @@ def without_password(address: str) -> str:
         'postgresql://me@server:5432/clinic?sslmode=require'
     """
     place, _, parameters = _PASSWORD.sub(r"\1@", address, count=1).replace("://@", "://").partition("?")
-    told = [parameter for parameter in parameters.split("&") if parameter and "pass" not in parameter.lower()]
-    return place + ("?" + "&".join(told) if told else "")
+    options = [parameter for parameter in parameters.split("&") if parameter and "pass" not in parameter.lower()]
+    return place + ("?" + "&".join(options) if options else "")
 
 
 def _diversity(sensitive: list[str]) -> str:

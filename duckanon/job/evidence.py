@@ -99,13 +99,13 @@ def _compare_with_policy(file: PolicyFile, where: Places, run: Record) -> None:
         raise Differs(f"{where.record}: the record is not of the tables of the policy.")
     for name, table in file.policy.tables.items():
         entry, path = entries[name], table.target.table if name in where.tables else where.targets[name].name
-        given = json.loads(json.dumps(methods.parameters(table)))
-        given.pop("max_suppressed_fraction", None)  # among the promises
+        options = json.loads(json.dumps(methods.parameters(table)))
+        options.pop("max_suppressed_fraction", None)  # among the promises
         wrong = [
             *(["target.path"] if entry["output"]["path"] != path else []),
             *(["columns"] if entry["columns"] != record.columns_of(table) else []),
             *(["method.name"] if entry["method"]["name"] != table.method.name else []),
-            *(f"method.{part}" for part in given if entry["method"]["parameters"].get(part) != given[part]),
+            *(f"method.{part}" for part in options if entry["method"]["parameters"].get(part) != options[part]),
             *_differing_promises(table, entry),
         ]
         if wrong:
@@ -150,14 +150,14 @@ def _parts(
     yield "verify.txt", _verify_files(con, where, run, trusted).encode()
     if signature := run.get("signature"):
         yield "public_key.pem", signing.public_pem(signature["public_key"]).encode()
-    found = {
+    hierarchies = {
         f"{name}.{column}" + (f".{number}" if number > 1 else ""): _hierarchy(con, file.place(path))
         for name, table in file.policy.tables.items()
         for column, paths in table.hierarchies.items()
         for number, path in enumerate(paths, 1)
     }
-    if found:
-        yield "hierarchies.json", _json(found)
+    if hierarchies:
+        yield "hierarchies.json", _json(hierarchies)
     plans = {name: _plan(con, path) for name, path in where.plans.items() if path.is_file()}
     if plans:
         yield "plan.json", _json(plans if len(file.policy.tables) > 1 else next(iter(plans.values())))

@@ -49,8 +49,8 @@ def _read(file: PolicyFile, key: Key, name: str) -> Secret:
             raise FileProblem(f"{file.path}: {where} cannot be read.") from None
     value = value.strip()
     if len(value) < _SHORTEST:
-        what = "is not set" if not value else f"must have a key of at least {_SHORTEST} characters"
-        raise FileProblem(f"{file.path}: {where} {what}.")
+        fault = "is not set" if not value else f"must have a key of at least {_SHORTEST} characters"
+        raise FileProblem(f"{file.path}: {where} {fault}.")
     return Secret(value)
 
 

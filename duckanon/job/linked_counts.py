@@ -81,8 +81,8 @@ class LinkedTables:
     def known_words(self) -> str:
         """The number of known events, of each table where they differ."""
         each = {part.known for part in self.events}
-        found = f"any {self.known} event{'s' if self.known > 1 else ''}"
-        return found if len(each) == 1 else f"{found} ({', '.join(f'{p.name}: {p.known}' for p in self.events)})"
+        words = f"any {self.known} event{'s' if self.known > 1 else ''}"
+        return words if len(each) == 1 else f"{words} ({', '.join(f'{p.name}: {p.known}' for p in self.events)})"
 
     def smallest(self) -> int:
         """Return the smallest number of people who hold a choice of known events."""
@@ -99,30 +99,30 @@ class LinkedTables:
             self._learned[column] = {"max_confidence": share, "l": values, "t": distance}
         return self._learned[column]
 
-    def _count(self, what: str, sensitive: str | None = None) -> tuple[float, ...]:
+    def _count(self, expression: str, sensitive: str | None = None) -> tuple[float, ...]:
         views = {self._view(number): part.known for number, part in enumerate(self.events)}
-        given: dict[str, object] = {}
+        options: dict[str, object] = {}
         for number, part in enumerate(self._people):  # where a person's values stand, of which no event is known
             if sensitive in part.sensitive:
-                told = f"linked_told_{number + 1}"
+                view = f"linked_told_{number + 1}"
                 self._con.execute(
-                    f"CREATE OR REPLACE TEMP VIEW {told} AS "
+                    f"CREATE OR REPLACE TEMP VIEW {view} AS "
                     f"SELECT {sql.quote(part.person_column)}::VARCHAR AS {PERSON}, "
                     f"{sql.quote(sensitive or '')} FROM {part.rows}"
                 ).fetchall()
-                views[told] = 0
+                views[view] = 0
         if self._people:
-            given |= {"class": [CLASS], "people": _PEOPLE}
+            options |= {"class": [CLASS], "people": _PEOPLE}
         if sensitive:
-            given["sensitive"] = sensitive
+            options["sensitive"] = sensitive
         cols = list(dict.fromkeys(column for part in self.events for column in part.columns))
-        listed = "".join(f", {sql.quote(name)} := {sql.literal(value)}" for name, value in given.items())
-        found: tuple[float, ...] = sql.fetch_row(
+        listed = "".join(f", {sql.quote(name)} := {sql.literal(value)}" for name, value in options.items())
+        counts: tuple[float, ...] = sql.fetch_row(
             self._con,
-            f"SELECT {what} FROM anon.known_events({sql.literal(list(views))}, {sql.literal(PERSON)}, "
+            f"SELECT {expression} FROM anon.known_events({sql.literal(list(views))}, {sql.literal(PERSON)}, "
             f"{sql.literal(cols)}, known := {sql.literal(views)}{listed})",
         )
-        return found
+        return counts
 
     def exposure(self, k: int) -> list[ExposureEntry]:
         """Measure what the promise does not cover: shares of people whom an attacker finds who knows more."""
@@ -145,10 +145,10 @@ class LinkedTables:
         return list(self._exposures(k))
 
     def _exposures(self, k: int) -> Iterator[ExposureEntry]:
-        some = f"{self.known} event{'s' if self.known > 1 else ''}"
+        events = f"{self.known} event{'s' if self.known > 1 else ''}"
         yield self._attack(f"{self.known + 1} events", self.known + 1, k)
-        yield self._attack(f"{some} and the number of all rows", self.known, k, "shown.total = chosen.total")
-        yield self._attack(f"{some} and one that the person does not have", self.known, k, is_absent_known=True)
+        yield self._attack(f"{events} and the number of all rows", self.known, k, "shown.total = chosen.total")
+        yield self._attack(f"{events} and one that the person does not have", self.known, k, is_absent_known=True)
         yield self._share(
             "the whole record",
             "SELECT count(*) AS candidates, count(*) AS people FROM (SELECT class, "

@@ -36,18 +36,18 @@ def release_together(run: Run, people: Mapping[str, Tables], events: Mapping[str
     run.say(f"release_linked of {rows} rows of {', '.join(events)}")
     refuse_other_types(file, {name: sql.columns(con, events[name].original) for name in events})
     parts = [
-        LinkedPart(name, people[name].released, whose, file.policy.tables[name].with_roles("quasi_identifier"), None)
+        LinkedPart(name, people[name].released, person, file.policy.tables[name].with_roles("quasi_identifier"), None)
         for name in people
-        for whose in methods.linking(file.policy.tables[name])
+        for person in methods.linking(file.policy.tables[name])
     ]
     if parts:
         con.execute(f"CREATE TABLE {_PEOPLE} AS {people_query(parts)}").fetchall()
     names = {name: f"linked_{number}" for number, name in enumerate(events, 1)}
     for name, table in tables.items():
-        others = "".join(f", {sql.quote(column)}" for column in _columns_of_events(table))
+        fields = "".join(f", {sql.quote(column)}" for column in _columns_of_events(table))
         only = f" SEMI JOIN {_PEOPLE} USING ({PERSON})" if parts else ""
         con.execute(
-            f"CREATE VIEW {names[name]} AS FROM (SELECT {sql.quote(table.person or '')}::VARCHAR AS {PERSON}{others} "
+            f"CREATE VIEW {names[name]} AS FROM (SELECT {sql.quote(table.person or '')}::VARCHAR AS {PERSON}{fields} "
             f"FROM {events[name].original}){only}"
         ).fetchall()
     policy_names = {view: name for name, view in names.items()} | {_PEOPLE: "the tables of people"}
@@ -74,22 +74,22 @@ def _call(tables: Mapping[str, Table], events: Mapping[str, Tables], names: Mapp
     cols = _by_lower(column for table in tables.values() for column in methods.columns_to_protect(table))
     kept = _by_lower(column for table in tables.values() for column in table.with_roles("sensitive", "free"))
     narrowing = [PERSON, *(one for table in tables.values() for one in getattr(table.method, "narrowing", None) or ())]
-    given: dict[str, Any] = {
+    options: dict[str, Any] = {
         "known": {names[name]: table.known for name, table in tables.items()},
         "keep": [PERSON, *kept],
         "narrowing": _by_lower(narrowing),
         "max_suppressed_fraction": min(table.promises.max_suppressed_fraction for table in tables.values()),
     }
     if people:
-        given |= {"class": [CLASS], "people": _PEOPLE}
+        options |= {"class": [CLASS], "people": _PEOPLE}
     elif methods.class_columns(first):
-        given["class"] = methods.class_columns(first)
+        options["class"] = methods.class_columns(first)
     if counts := getattr(first.method, "counts", None):
-        given["counts"] = counts
+        options["counts"] = counts
     trees = {column: name for one in events.values() for column, name in one.hierarchies.items()}
-    given |= {"hierarchies": trees} if trees else {}
-    given |= _sensitive(tables)
-    by_name = ", ".join(f"{sql.quote(name)} := {sql.literal(value)}" for name, value in given.items())
+    options |= {"hierarchies": trees} if trees else {}
+    options |= _sensitive(tables)
+    by_name = ", ".join(f"{sql.quote(name)} := {sql.literal(value)}" for name, value in options.items())
     if ladder := getattr(first.method, "ladder", None):  # a list of maps, which may name other columns each
         by_name += f", ladder := [{', '.join(map(sql.literal, ladder))}]"
     arguments = (list(names.values()), PERSON, cols, first.promises.k)
@@ -98,25 +98,25 @@ def _call(tables: Mapping[str, Table], events: Mapping[str, Tables], names: Mapp
 
 def _sensitive(tables: Mapping[str, Table]) -> dict[str, Any]:
     """Return the options of the sensitive column that labels are shaped for; the promises are counted of all."""
-    given: dict[str, Any] = {}
+    options: dict[str, Any] = {}
     for column, promises in (
-        (one, table.promises) for table in tables.values() for one in table.with_roles("sensitive")
+        (column, table.promises) for table in tables.values() for column in table.with_roles("sensitive")
     ):
         asked = {"max_confidence": promises.max_confidence, "l": promises.l, "t": promises.t}
         limits = {name: limit for name, limit in asked.items() if limit is not None and (name != "l" or limit > 1)}
-        if limits and given.get("sensitive", column).lower() == column.lower():
-            given["sensitive"] = column
+        if limits and options.get("sensitive", column).lower() == column.lower():
+            options["sensitive"] = column
             for name, limit in limits.items():
-                given[name] = (max if name == "l" else min)(limit, given.get(name, limit))
-    return given | ({"l": int(given["l"])} if "l" in given else {})
+                options[name] = (max if name == "l" else min)(limit, options.get(name, limit))
+    return options | ({"l": int(options["l"])} if "l" in options else {})
 
 
 def _by_lower(columns: Iterable[str]) -> list[str]:
     """Return names once each, whatever their case, as they are first written."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for column in columns:
-        found.setdefault(column.lower(), column)
-    return list(found.values())
+        names.setdefault(column.lower(), column)
+    return list(names.values())
 
 
 def _refuse_memory(
@@ -182,13 +182,13 @@ def open_linked_tables(con: sql.Connection, releases: Mapping[str, tuple[Table, 
             LinkedPart(
                 name,
                 tables.counted,
-                whose,
+                person,
                 form.classes,
                 table.known if table.is_linked else None,
                 table.with_roles("sensitive"),
             )
             for name, (table, form, tables) in releases.items()
-            for whose in methods.linking(table)
+            for person in methods.linking(table)
         ],
     )
 
@@ -206,13 +206,13 @@ def count_known_events(
         else f"{who}{spell_count(measured, 'person', 'people')} of the same class; {asked} were promised."
     )
     helpful = "fewer known_events, coarser classes of people, hierarchies, or dropping the pseudonym"
-    found = {}
+    promises = {}
     for name, (table, _, _) in releases.items():
         if methods.linking(table):
-            found[name] = [Promise("known_events", asked, measured, measured >= asked, words, helpful)]
+            promises[name] = [Promise("known_events", asked, measured, measured >= asked, words, helpful)]
             for column in table.with_roles("sensitive"):
-                found[name].extend(_count_learned(linked, table, column))
-    return found
+                promises[name].extend(_count_learned(linked, table, column))
+    return promises
 
 
 def _count_learned(linked: LinkedTables, table: Table, column: str) -> Iterator[Promise]:

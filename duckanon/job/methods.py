@@ -105,27 +105,27 @@ def treatments(method: str, role: str) -> tuple[str, ...]:
 def parameters(table: Table) -> dict[str, Any]:
     """Return the parameters that the function is called with, without columns: what the record tells."""
     promises, method = table.promises, table.method.name
-    given = {name: value for name, value in table.method.model_dump(exclude={"name"}).items() if value is not None}
+    options = {name: value for name, value in table.method.model_dump(exclude={"name"}).items() if value is not None}
     if table.method.makes_cells:
         limit = promises.max_suppressed_fraction if "max_suppressed_fraction" in promises.model_fields_set else 0.5
-        given |= {"hierarchies": sorted(table.hierarchies)} if table.hierarchies else {}
-        return {"k": promises.k, "by": table.protected, **given, "max_suppressed_fraction": limit}
+        options |= {"hierarchies": sorted(table.hierarchies)} if table.hierarchies else {}
+        return {"k": promises.k, "by": table.protected, **options, "max_suppressed_fraction": limit}
     if not table.method.makes_classes:
-        return given
+        return options
     if method == "suppress_cells":
-        given.setdefault("nulls", "value")  # which anon.k_anonymity counts of people too
+        options.setdefault("nulls", "value")  # which anon.k_anonymity counts of people too
     if table.is_linked:
-        given |= {"known": table.known, "max_suppressed_fraction": promises.max_suppressed_fraction}
+        options |= {"known": table.known, "max_suppressed_fraction": promises.max_suppressed_fraction}
         limits = {"max_confidence": promises.max_confidence, "l": promises.l, "t": promises.t}
-        given |= {name: limit for name, limit in limits.items() if limit is not None}
+        options |= {name: limit for name, limit in limits.items() if limit is not None}
     if method in ("generalize", "recode"):
-        given["max_suppressed_fraction"] = promises.max_suppressed_fraction
+        options["max_suppressed_fraction"] = promises.max_suppressed_fraction
         sensitive = table.with_roles("sensitive")
         if sensitive and (promises.l is not None or promises.t is not None):
             # the function shapes classes for one column; the promise is counted of all
-            given |= {"sensitive": sensitive[0], "l": promises.l or 1, "l_kind": promises.l_kind, "c": promises.c}
-            given |= {"t": promises.t} if promises.t is not None else {}
-    return {"k": promises.k, **given}
+            options |= {"sensitive": sensitive[0], "l": promises.l or 1, "l_kind": promises.l_kind, "c": promises.c}
+            options |= {"t": promises.t} if promises.t is not None else {}
+    return {"k": promises.k, **options}
 
 
 def call(
@@ -135,20 +135,20 @@ def call(
 
     `k` takes the place of the promised one.
     """
-    given = parameters(table) | ({"k": k} if k else {})
+    options = parameters(table) | ({"k": k} if k else {})
     arguments = [sql.literal(original), sql.literal(columns_to_protect(table))]
     if table.method.makes_classes:
-        arguments.append(sql.literal(given.pop("k")))
+        arguments.append(sql.literal(options.pop("k")))
     is_release = function is None
     if not is_release:
-        given.pop("narrowing", None)
+        options.pop("narrowing", None)
     if table.person and (table.method.makes_classes or table.method.name in SHARED_VALUES):
-        given["person"] = table.person
+        options["person"] = table.person
     if is_release and table.method.makes_classes:
-        given |= keeping(table)
+        options |= keeping(table)
     if hierarchies:
-        given["hierarchies"] = hierarchies
-    by_name = [f"{sql.quote(name)} := {sql.literal(value)}" for name, value in given.items()]
+        options["hierarchies"] = hierarchies
+    by_name = [f"{sql.quote(name)} := {sql.literal(value)}" for name, value in options.items()]
     called = f"FROM anon.{function or table.method.name}({', '.join([*arguments, *by_name])})"
     if is_release and table.method.name == "synthesize" and (person := person_to_drop(table)):
         return f"SELECT * EXCLUDE ({sql.quote(person)}) {called}"

@@ -42,11 +42,11 @@ _POLICY_OF_REPORT = re.compile(r"<dt>Policy</dt><dd>([^<]*)<")
 
 def replaceable(where: Places) -> Replaceable:
     """Return what tells which files of a job may be replaced."""
-    own: dict[Path, Callable[[Path], bool]] = dict.fromkeys(where.written, lambda path: False)  # a plan is never
-    own |= {target: partial(_is_of_record, where.record) for target in where.targets.values()}
-    own |= {page: lambda path: _policy_of_report(path) is not None for page in (where.report, where.refusal) if page}
-    own[where.record] = lambda path: _record_at(path) is not None
-    return Replaceable(own, _error)
+    checks: dict[Path, Callable[[Path], bool]] = dict.fromkeys(where.written, lambda path: False)  # a plan is never
+    checks |= {target: partial(_is_of_record, where.record) for target in where.targets.values()}
+    checks |= {page: lambda path: _policy_of_report(path) is not None for page in (where.report, where.refusal) if page}
+    checks[where.record] = lambda path: _record_at(path) is not None
+    return Replaceable(checks, _error)
 
 
 def _error(path: Path) -> FileProblem:
@@ -75,9 +75,9 @@ def check_owner(file: PolicyFile, where: Places) -> list[str]:
     Two policies that share a record or a report would lose the other's: that is refused.
     """
     ours = {target.name for target in where.targets.values()} | {table.table for table in where.tables.values()}
-    found = _record_at(where.record)
-    theirs = _outputs(found)
-    policy = str((found.get("policy") or {}).get("path")) if found else ""
+    record = _record_at(where.record)
+    theirs = _outputs(record)
+    policy = str((record.get("policy") or {}).get("path")) if record else ""
     is_other = bool(theirs) and policy != file.path.name
     lost = "which would be lost; name another, or remove it."
     if is_other and not ours & theirs.keys():
@@ -94,9 +94,9 @@ def check_owner(file: PolicyFile, where: Places) -> list[str]:
     return warnings
 
 
-def _outputs(found: Record | None) -> dict[str | None, str | None]:
+def _outputs(record: Record | None) -> dict[str | None, str | None]:
     """Return the names of the files and tables that a record is about, and their hashes."""
-    tables = found["tables"] if found else []
+    tables = record["tables"] if record else []
     outputs = [table.get("output") or {} for table in tables if isinstance(table, dict)]
     return {output.get("path"): output.get("sha256") for output in outputs}
 
@@ -110,10 +110,10 @@ def _record_at(path: Path) -> Record | None:
 
 def _policy_of_report(path: Path) -> str | None:
     try:
-        found = _POLICY_OF_REPORT.search(path.read_text(encoding="utf-8"))
+        match = _POLICY_OF_REPORT.search(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError):
         return None
-    return html.unescape(found[1]).strip() if found else None
+    return html.unescape(match[1]).strip() if match else None
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,8 @@ class Places:
     def written(self) -> list[Path]:
         """All files that the job may write; a plan that is there is only read."""
         plans = [path for path in self.plans.values() if not path.exists()]
-        others = (*plans, self.report, self.refusal, self.record)
-        return [*self.targets.values(), *(path for path in others if path is not None)]
+        paths = (*plans, self.report, self.refusal, self.record)
+        return [*self.targets.values(), *(path for path in paths if path is not None)]
 
     @property
     def only_read(self) -> list[Path]:
@@ -162,13 +162,13 @@ def places(file: PolicyFile) -> Places:
     record = file.place(policy.record) if policy.record else first.with_name(f"{first.name}.record.json")
     report = file.place(policy.report) if policy.report else None
     plans = {name: file.place(plan) for name in policy.tables if (plan := policy.plan_of(name))}
-    found = Places(targets, tables, record, report, plans)
+    paths = Places(targets, tables, record, report, plans)
     seen: set[str] = set()
-    for path in found.written:
+    for path in paths.written:
         if os.path.realpath(path) in seen:
             raise FileProblem(f"{path}: two files of the job would have this name.")
         seen.add(os.path.realpath(path))
-    return found
+    return paths
 
 
 def originals(file: PolicyFile, where: Places, previous: str | Path | None = None) -> Originals:
@@ -200,11 +200,11 @@ def originals(file: PolicyFile, where: Places, previous: str | Path | None = Non
         for path in where.written:
             if any(_is_found_by(path, name) for name in named if glob.has_magic(name)):
                 raise FileProblem(f"{path}: the job reads this file, now or in the next run; name another.")
-    found = Originals(where.written, read, replaceable(where))
+    files = Originals(where.written, read, replaceable(where))
     there = [target for target in where.targets.values() if target.exists()]
     if previous and not (os.path.exists(previous) and any(os.path.samefile(previous, target) for target in there)):
-        found.add([Path(previous)])
-    return found
+        files.add([Path(previous)])
+    return files
 
 
 def _check_files_at_hand(file: PolicyFile, name: str, table: Table) -> None:

@@ -165,28 +165,28 @@ def read(path: str | Path, changes: Mapping[str, Any] | None = None, text: str |
     return PolicyFile(path, text, policy)
 
 
-def changes_of(*, no_formulas: bool = False, **given: str | Path | None) -> dict[str, Any]:
+def changes_of(*, no_formulas: bool = False, **options: str | Path | None) -> dict[str, Any]:
     """Return what the command line says in place of the policy, by the names of the policy."""
     source: dict[str, Any] = {}
-    if given.get("source") is not None:
-        source["path"] = _outside(given["source"])
+    if options.get("source") is not None:
+        source["path"] = _outside(options["source"])
         source |= {} if source_format(source["path"]) == "csv" else {"types": None}
-    if given.get("table") is not None:
-        source |= {"table": given["table"], "query": None}
-    if given.get("query") is not None:
-        source |= {"query": given["query"], "table": None}
-    found: dict[str, Any] = {"source": source} if source else {}
-    if given.get("target") is not None:
-        path = _outside(given["target"])
-        found["target"] = {"path": path} | ({} if is_database(path) else {"table": None, "replace": False})
+    if options.get("table") is not None:
+        source |= {"table": options["table"], "query": None}
+    if options.get("query") is not None:
+        source |= {"query": options["query"], "table": None}
+    changes: dict[str, Any] = {"source": source} if source else {}
+    if options.get("target") is not None:
+        path = _outside(options["target"])
+        changes["target"] = {"path": path} | ({} if is_database(path) else {"table": None, "replace": False})
     for name in ("report", "plan"):
-        if given.get(name) is not None:
-            found[name] = _outside(given[name])
-    if given.get("memory") is not None:
-        found["memory"] = given["memory"]
+        if options.get(name) is not None:
+            changes[name] = _outside(options[name])
+    if options.get("memory") is not None:
+        changes["memory"] = options["memory"]
     if no_formulas:
-        found["no_formulas"] = True
-    return found
+        changes["no_formulas"] = True
+    return changes
 
 
 def _outside(path: str | Path | None) -> str:
@@ -207,15 +207,15 @@ def _check_numbers(path: Path, text: str, document: dict[str, Any]) -> None:
             ]
         elif isinstance(value, int | float) and not (abs(value) < 2**63):
             name = ".".join(map(str, place))
-            what = "a finite number" if isinstance(value, float) else "a number of at most 64 bits"
-            raise PolicyError(f"{path}, line {line_of(text, place)}: {name} must be {what}.")
+            kind = "a finite number" if isinstance(value, float) else "a number of at most 64 bits"
+            raise PolicyError(f"{path}, line {line_of(text, place)}: {name} must be {kind}.")
 
 
 def _not_toml(path: Path, error: tomllib.TOMLDecodeError) -> str:
-    found = re.search(r"^(.*?) \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
-    what, line = (found[1], found[2]) if found else (str(error), None)
-    what = re.sub(r"(?<=[a-z]) ['\"].*", "", what)  # it may quote the line, and a key stands there perhaps
-    return f"{path}, {f'line {line}' if line else 'at the end'}: it is no TOML; {what[:1].lower()}{what[1:]}."
+    match = re.search(r"^(.*?) \(at (?:line (\d+), column \d+|end of document)\)$", str(error))
+    reason, line = (match[1], match[2]) if match else (str(error), None)
+    reason = re.sub(r"(?<=[a-z]) ['\"].*", "", reason)  # it may quote the line, and a key stands there perhaps
+    return f"{path}, {f'line {line}' if line else 'at the end'}: it is no TOML; {reason[:1].lower()}{reason[1:]}."
 
 
 def _normal(path: Path, text: str, document: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -230,8 +230,8 @@ def _normal(path: Path, text: str, document: dict[str, Any], changes: Mapping[st
         if not isinstance(table, dict):
             raise PolicyError(f"{path}, line {_line(text, ('tables', name))}: tables.{name} must be a table.")
     if changes and isinstance(tables, dict) and len(tables) > 1:
-        given = ", ".join(changes)
-        raise PolicyError(f"{path}: {given} cannot be given from outside for a policy of {len(tables)} tables.")
+        names = ", ".join(changes)
+        raise PolicyError(f"{path}: {names} cannot be given from outside for a policy of {len(tables)} tables.")
     if tables is None:
         table = _merge_sections(common, changes)
         source = table.get("source")
@@ -249,20 +249,20 @@ def _normal(path: Path, text: str, document: dict[str, Any], changes: Mapping[st
 def _defuse(tables: Any) -> bool:
     """Let no CSV file have formulas, and tell whether there is one."""
     targets = [table.get("target") for table in tables.values()] if isinstance(tables, dict) else []
-    found = [to for to in targets if isinstance(to, dict) and format_of(str(to.get("path"))) == "csv"]
-    for target in found:
+    csv_targets = [to for to in targets if isinstance(to, dict) and format_of(str(to.get("path"))) == "csv"]
+    for target in csv_targets:
         target["no_formulas"] = True
-    return bool(found)
+    return bool(csv_targets)
 
 
-def _merge_sections(common: Mapping[str, Any], own: Mapping[str, Any]) -> dict[str, Any]:
+def _merge_sections(common: Mapping[str, Any], section: Mapping[str, Any]) -> dict[str, Any]:
     """Join what is said for all tables with what is said for one, which counts more.
 
     Only the parts of a source, of a target and of the promises are joined one by one: columns and methods belong to one
     table.
     """
     merged = dict(common)
-    for key, value in own.items():
+    for key, value in section.items():
         before = merged.get(key)
         if key in ("source", "target", "promises") and isinstance(before, dict) and isinstance(value, Mapping):
             merged[key] = {**before, **value}

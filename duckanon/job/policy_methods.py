@@ -38,9 +38,9 @@ class Method(Part):
 def method_model(declared: Function, makes_classes: bool = True, **rules: Rule) -> type[Method]:
     """Return the ``[method]`` of a declared function: its parameters that a policy may give, some by narrower rules."""
     fields: dict[str, Any] = {"name": (Literal[declared.name], ...)}
-    for one in declared.flat:
-        if "policy" in one.only_in:
-            fields[one.name] = (Annotated[Any, AfterValidator(_following(rules.get(one.name, one.rule)))], None)
+    for field in declared.flat:
+        if "policy" in field.only_in:
+            fields[field.name] = (Annotated[Any, AfterValidator(_following(rules.get(field.name, field.rule)))], None)
     model = create_model(declared.name, __base__=Method, __doc__=f"{declared.summary} (anon.{declared.name})", **fields)
     model.makes_classes = makes_classes
     return model

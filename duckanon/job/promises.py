@@ -192,7 +192,7 @@ def _rows_of_people(con: sql.Connection, table: Table, tables: Tables) -> Promis
     """Count new people with as many rows as only one or two people have, or with more than k people have."""
     person, k = sql.quote(table.person or ""), getattr(table.method, "k", None) or K.default
     sizes = f"(SELECT count(*) AS size FROM {{}} WHERE {person} IS NOT NULL GROUP BY {person})"
-    found = sql.fetch_row(
+    count = sql.fetch_row(
         con,
         f"WITH held AS (FROM {sizes.format(tables.original)}), shown AS (FROM {sizes.format(tables.released)}), "
         f"longest AS (SELECT coalesce(min(size), 1) AS most FROM (FROM held ORDER BY size DESC LIMIT {k})), "
@@ -202,11 +202,11 @@ def _rows_of_people(con: sql.Connection, table: Table, tables: Tables) -> Promis
     )[0]
     words = (
         f"Nobody has more rows than {k} people of the original have, or as many as only one or two."
-        if found == 0
-        else f"{spell_count(found, 'new person has', 'new people have')} as many rows as only one or two people of the "
+        if count == 0
+        else f"{spell_count(count, 'new person has', 'new people have')} as many rows as only one or two people of the "
         f"original, or more than {k} have."
     )
-    return Promise("rows_of_people", 0, found, found == 0, words, "running the job again, or a larger k")
+    return Promise("rows_of_people", 0, count, count == 0, words, "running the job again, or a larger k")
 
 
 def _prediction(con: sql.Connection, table: Table, tables: Tables) -> Iterator[Promise]:
@@ -263,9 +263,9 @@ def count_linked(con: sql.Connection, releases: Mapping[str, tuple[Table, Shape,
     """
     counted = {name: one for name, one in releases.items() if methods.linking(one[0]) and not one[0].is_linked}
     parts = [
-        (tables.counted, whose, form.classes)
+        (tables.counted, person, form.classes)
         for table, form, tables in counted.values()
-        for whose in methods.linking(table)
+        for person in methods.linking(table)
     ]
     if not parts:
         return {}
@@ -279,11 +279,11 @@ def count_linked(con: sql.Connection, releases: Mapping[str, tuple[Table, Shape,
 def count_linked_people(con: sql.Connection, parts: Sequence[tuple[str, str, Sequence[str]]]) -> int:
     """Count the people of the rarest combination of classes, given each table, its column of people and its classes."""
     rows = []
-    for number, (table, whose, classes) in enumerate(parts):
+    for number, (table, person, classes) in enumerate(parts):
         # a class is named by hashes, since texts put together could be read in two ways
         cells = " || ".join(f"md5(coalesce('=' || {sql.quote(column)}::VARCHAR, ''))" for column in classes)
         rows.append(
-            f"SELECT {number} AS part, {sql.quote(whose)}::VARCHAR AS whose, md5({cells}) AS class FROM {table}"
+            f"SELECT {number} AS part, {sql.quote(person)}::VARCHAR AS whose, md5({cells}) AS class FROM {table}"
         )
     return int(
         sql.fetch_row(

@@ -45,10 +45,10 @@ class Shape:
     @property
     def labels(self) -> dict[str, list[str]]:
         """The quasi-identifiers, each with the columns of the file that hold its labels: two for an interval."""
-        found: dict[str, list[str]] = {}
+        columns: dict[str, list[str]] = {}
         for name in self.classes:
-            found.setdefault(name if name in self.types else name[: -len("_lo")], []).append(name)
-        return {column: names for column, names in found.items() if column != ROW_COUNT}
+            columns.setdefault(name if name in self.types else name[: -len("_lo")], []).append(name)
+        return {column: names for column, names in columns.items() if column != ROW_COUNT}
 
     @property
     def columns(self) -> list[str]:
@@ -109,16 +109,16 @@ def text_at_target(target: Target, expression: str) -> str:
 
 def restore_types(form: Shape, types: Mapping[str, str]) -> str:
     """Return the select list that makes columns of these types again of what a file shows, without those it lacks."""
-    found = []
+    items = []
     for column, column_type in types.items():
         quoted = sql.quote(column)
         if column in form.expressions:
-            found.append(f"{quoted}::{column_type} AS {quoted}")
+            items.append(f"{quoted}::{column_type} AS {quoted}")
         elif f"{column}_lo" in form.expressions:
             lo, hi = sql.quote(f"{column}_lo"), sql.quote(f"{column}_hi")
             whole = f"CASE WHEN {lo} IS NOT NULL OR {hi} IS NOT NULL THEN {{'lo': {lo}, 'hi': {hi}}} END"
-            found.append(f"({whole})::{column_type} AS {quoted}")
-    return ", ".join(found)
+            items.append(f"({whole})::{column_type} AS {quoted}")
+    return ", ".join(items)
 
 
 def _defuse(expression: str) -> str:
@@ -202,9 +202,9 @@ def read_back(
     table is what a reader would see.
     """
     person = methods.person_to_drop(table) if table.method.makes_classes else None
-    whose = f", release.{sql.quote(person)}" if person else ""
-    others = table.with_roles("sensitive", "person", "pseudonym") if table.method.makes_classes else []
-    needed = [*form.classes, *(column for column in others if column != person)]
+    owner = f", release.{sql.quote(person)}" if person else ""
+    kept = table.with_roles("sensitive", "person", "pseudonym") if table.method.makes_classes else []
+    needed = [*form.classes, *(column for column in kept if column != person)]
     needed = list(form.expressions) if table.method.makes_cells else needed
     columns = ", ".join(f"{_type_column(table, form, column)} AS {sql.quote(column)}" for column in needed)
     is_text = "::VARCHAR" if form.kind == "csv" else ""
@@ -216,9 +216,9 @@ def read_back(
             rows = file if isinstance(file, str) else file_rows(con, form, file, _CATALOG)
             _compare(con, form, released, rows, is_text)
         # a Parquet file is read again for each promise, which costs less than a copy of it
-        what = "VIEW" if form.kind == "parquet" and not person else "TABLE"
+        kind = "VIEW" if form.kind == "parquet" and not person else "TABLE"
         con.execute(
-            f"CREATE {what} {counted} AS SELECT {columns or 'true AS row'}{whose} "
+            f"CREATE {kind} {counted} AS SELECT {columns or 'true AS row'}{owner} "
             f"FROM ({rows}) AS file{f' POSITIONAL JOIN {released} AS release' if person else ''}"
         ).fetchall()
     except duckdb.Error as error:

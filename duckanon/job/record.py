@@ -120,30 +120,30 @@ def read(path: str | Path) -> Record:
     """Read a record, all of whose fields are there and are what they must be (`release_record` is the schema)."""
     document = load(path)
     try:
-        (found,) = _SCHEMA.validate_python([document])
+        (record,) = _SCHEMA.validate_python([document])
     except ValidationError as error:
         raise FileProblem(f"{path}: the record is damaged: {_fault(document, error)}.") from None
-    return found
+    return record
 
 
 def load(path: str | Path) -> dict[str, Any]:
     """Read the JSON of a record, of which only the names of its releases are of interest."""
     try:
-        found = json.loads(
+        document = json.loads(
             Path(path).read_text(encoding="utf-8"),
             object_pairs_hook=_refuse_repeated,
             parse_constant=_finite,
             parse_float=_finite,
             parse_int=_whole,
         )
-        json.dumps(found, ensure_ascii=False).encode()  # half a character is none
+        json.dumps(document, ensure_ascii=False).encode()  # half a character is none
     except (OSError, ValueError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no JSON"
         why = str(error) if isinstance(error, _AmbiguousError) else why
         raise FileProblem(f"{path}: the record cannot be read ({why}).") from None
-    if not isinstance(found, dict) or not isinstance(found.get("tables"), list):
+    if not isinstance(document, dict) or not isinstance(document.get("tables"), list):
         raise FileProblem(f"{path}: it is no record of a release.")
-    return found
+    return document
 
 
 class _AmbiguousError(ValueError):
@@ -152,10 +152,10 @@ class _AmbiguousError(ValueError):
 
 def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Refuse an object that says something twice: two readers would believe different things."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
         raise _AmbiguousError("it says something twice")
-    return found
+    return fields
 
 
 def _finite(text: str) -> float:
@@ -180,7 +180,7 @@ def _fault(document: Any, error: ValidationError) -> str:
             shown, value = f"{shown}.{part}" if shown else str(part), value.get(str(part))
         elif isinstance(value, list) and isinstance(part, int):
             shown, value = f"{shown}[{part}]", value[part]
-    what = {
+    fault = {
         "missing": "is missing",
         "extra_forbidden": "is no field of a record",
         "string_pattern_mismatch": "is not written as the job writes it",
@@ -189,7 +189,7 @@ def _fault(document: Any, error: ValidationError) -> str:
         problem["type"],
         re.sub(r"^[A-Z]\w+ should (be|have)", r"must \1", problem["msg"]).replace("dictionary", "table"),
     )
-    return f"{shown} {what}"
+    return f"{shown} {fault}"
 
 
 def differences(old: Record, new: Record) -> list[str]:
@@ -219,9 +219,9 @@ def _describe_change(name: str, old: Any, new: Any) -> Iterator[str]:
         yield f"{name}: {_format_value(old)} -> {_format_value(new)}"
 
 
-def _describe_changes(what: str, old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[str]:
+def _describe_changes(subject: str, old: Mapping[str, object], new: Mapping[str, object]) -> Iterator[str]:
     for name in sorted(old.keys() | new.keys()):
-        yield from _describe_change(f"{what} {name}", old.get(name), new.get(name))
+        yield from _describe_change(f"{subject} {name}", old.get(name), new.get(name))
 
 
 def _format_value(value: Any) -> str:
@@ -229,8 +229,8 @@ def _format_value(value: Any) -> str:
 
 
 def _of_table(old: TableEntry, new: TableEntry) -> Iterator[str]:
-    for what in ("rows", "people"):
-        yield from _describe_change(f"original {what}", old[what], new[what])
+    for unit in ("rows", "people"):
+        yield from _describe_change(f"original {unit}", old[unit], new[unit])
     yield from _describe_change("released rows", old["output"]["rows"], new["output"]["rows"])
     yield from _describe_change("released people", old["output"]["people"], new["output"]["people"])
     yield from _describe_change("suppressed", old["suppressed"]["fraction"], new["suppressed"]["fraction"])

@@ -88,8 +88,8 @@ def contradictions(record: Record) -> Iterator[Contradiction]:
         if is_wrong:
             yield "record", name, words
     for table in tables:
-        found = [*_of_table(table)] or [*_of_promises(record, table)]
-        yield from ((table["name"], name, words) for name, words in found)
+        faults = [*_of_table(table)] or [*_of_promises(record, table)]
+        yield from ((table["name"], name, words) for name, words in faults)
     for name, kind in (("account", "joint_k"), ("linked", "known_events")):
         if name not in record and any(one["name"] == kind for table in tables for one in table["promises"]):
             yield "record", name, f"it is missing, and {kind} is promised"
@@ -127,37 +127,37 @@ def _of_table(table: TableEntry) -> Iterator[tuple[str, str]]:
         yield "method", "there is no method of that name"
         return
     for column in columns:
-        what = column["treatment"].removeprefix("shifted per person, then ")
-        if what not in treatments(method, column["role"]):
+        treatment = column["treatment"].removeprefix("shifted per person, then ")
+        if treatment not in treatments(method, column["role"]):
             yield "columns", f"{column['name']} cannot become what the record says"
     if unexplained := find_unexplained_columns(table, output["columns"]):
         yield "columns", f"the record does not explain {', '.join(unexplained)}"
     quasi = {column["name"] for column in columns if column["role"] == "quasi_identifier"}
     if set(output["labels"]) != (quasi if model.makes_classes else set()):
         yield "labels", "they are not those of the quasi-identifiers"
-    given = table["method"]["parameters"]
-    own = {name: value for name, value in given.items() if name in model.model_fields and name != "name"}
+    options = table["method"]["parameters"]
+    method_options = {name: value for name, value in options.items() if name in model.model_fields and name != "name"}
     try:
-        model.model_validate({"name": method, **own})
-        _GIVEN.validate_python([{name: value for name, value in given.items() if name not in own}])
+        model.model_validate({"name": method, **method_options})
+        _GIVEN.validate_python([{name: value for name, value in options.items() if name not in method_options}])
     except ValidationError as error:
         place = next((str(part) for part in error.errors()[0]["loc"] if isinstance(part, str)), "one")
         yield "parameters", f"{place} is not a parameter of {method}, or must have another value"
-    if (model.makes_classes and not given.get("k")) or (model.makes_cells and not _tells_cells(table, quasi)):
+    if (model.makes_classes and not options.get("k")) or (model.makes_cells and not _tells_cells(table, quasi)):
         yield "parameters", "the record does not say how the release was made"
 
 
 def _tells_cells(table: TableEntry, quasi: set[str]) -> bool:
     """Tell whether the entry of an aggregate table says how it was made, and that its audit found nothing."""
-    given, cells = table["method"]["parameters"], table.get("cells")
+    options, cells = table["method"]["parameters"], table.get("cells")
     summed = [column["name"] for column in table["columns"] if column["treatment"] == "summed"]
     return (
         cells is not None
         and not cells["faults"]
-        and {"k", "overlapping", "max_suppressed_fraction"} <= given.keys()
-        and set(given.get("by") or ()) == quasi
-        and summed == [name for name in [given.get("measure")] if name]
-        and cells["hierarchies"].keys() == set(given.get("hierarchies") or ())
+        and {"k", "overlapping", "max_suppressed_fraction"} <= options.keys()
+        and set(options.get("by") or ()) == quasi
+        and summed == [name for name in [options.get("measure")] if name]
+        and cells["hierarchies"].keys() == set(options.get("hierarchies") or ())
     )
 
 
@@ -177,13 +177,13 @@ def find_unexplained_columns(table: TableEntry, names: Sequence[str]) -> list[st
             left = [other for other in left if other not in held]
     counts = (ROW_COUNT,) if method["parameters"].get("counts") else ()
     box = ("box",)
-    made = {"boxes": box, "microaggregate": box, "protect_table": aggregates.ADDED, RELEASE_LINKED.name: counts}
-    return [*missing, *(name for name in left if name not in made.get(method["name"], ()))]
+    additions = {"boxes": box, "microaggregate": box, "protect_table": aggregates.ADDED, RELEASE_LINKED.name: counts}
+    return [*missing, *(name for name in left if name not in additions.get(method["name"], ()))]
 
 
 def _of_promises(record: Record, table: TableEntry) -> Iterator[tuple[str, str]]:
     """Compare promises with what was measured, with the parameters of the method and with the suppressed."""
-    promises, given = {one["name"]: one for one in table["promises"]}, table["method"]["parameters"]
+    promises, options = {one["name"]: one for one in table["promises"]}, table["method"]["parameters"]
     if len(promises) < len(table["promises"]):
         yield "promises", "one is recorded twice"
     sensitive = [column["name"] for column in table["columns"] if column["role"] == "sensitive"]
@@ -200,8 +200,8 @@ def _of_promises(record: Record, table: TableEntry) -> Iterator[tuple[str, str]]
     if missing := [name for name in _list_required(table) if name not in promises]:
         yield "promises", f"{', '.join(missing)} is missing"
     for name, promise in promises.items():
-        kind = "k" if name == "known_events" and "known" in given else kind_of(promise)[0]
-        if kind in ("k", "max_suppressed_fraction", "max_confidence") and promise["asked"] != given.get(
+        kind = "k" if name == "known_events" and "known" in options else kind_of(promise)[0]
+        if kind in ("k", "max_suppressed_fraction", "max_confidence") and promise["asked"] != options.get(
             kind, promise["asked"]
         ):
             yield name, "the method was called with another number"
@@ -238,18 +238,18 @@ def _of_suppressed(table: TableEntry, promise: PromiseEntry) -> Iterator[tuple[s
 
 def _list_required(table: TableEntry) -> Iterator[str]:
     """Yield the promises that every release by its method has."""
-    method, given = table["method"]["name"], table["method"]["parameters"]
+    method, options = table["method"]["name"], table["method"]["parameters"]
     yield "max_suppressed_fraction"
     if method == RELEASE_LINKED.name:
         yield "known_events"
     elif MODELS[method].makes_classes:
         yield "k"
-        if "sensitive" in given and given.get("l", 1) > 1:
-            yield f"{'recursive l' if given.get('l_kind') == 'recursive' else 'l'} of {given['sensitive']}"
-        if "sensitive" in given and "t" in given:
-            yield f"t of {given['sensitive']}"
+        if "sensitive" in options and options.get("l", 1) > 1:
+            yield f"{'recursive l' if options.get('l_kind') == 'recursive' else 'l'} of {options['sensitive']}"
+        if "sensitive" in options and "t" in options:
+            yield f"t of {options['sensitive']}"
     elif MODELS[method].makes_cells:
-        if given.get("method") != "cell_key":
+        if options.get("method") != "cell_key":
             yield "open_cells"
     else:
         yield next((one["name"] for one in table["promises"] if kind_of(one)[0] == "prediction"), "prediction")
@@ -271,9 +271,9 @@ def _other_numbers(record: Record, table: TableEntry, promise: PromiseEntry) -> 
     known += [value for part in parts for value in part.values()]
     known += [value for one in record["tables"] for value in one["method"]["parameters"].values()]
     numbers = [float(value) for value in known if type(value) in (int, float)]
-    for found in _IN_WORDS.finditer(words.replace(",", "")):
-        value, is_percent = float(found[0].rstrip("%")), bool(found[2])
-        precision = 0.500001 * 10.0 ** -len(found[1] or "") if "e" not in found[0] else value / 100
+    for match in _IN_WORDS.finditer(words.replace(",", "")):
+        value, is_percent = float(match[0].rstrip("%")), bool(match[2])
+        precision = 0.500001 * 10.0 ** -len(match[1] or "") if "e" not in match[0] else value / 100
         if not any(abs(number * (100 if is_percent else 1) - value) <= precision for number in numbers):
-            return found[0]
+            return match[0]
     return None

@@ -93,7 +93,7 @@ def foreseen(
     if not protected or not kept:
         return []
     listed = sql.quote_all([*protected, *kept])
-    given = f", hierarchies := {sql.literal(hierarchies)}" if hierarchies else ""
+    option = f", hierarchies := {sql.literal(hierarchies)}" if hierarchies else ""
     try:
         con.execute(
             f"CREATE OR REPLACE TEMP TABLE looked_at AS SELECT {listed} FROM ({rows}) "
@@ -101,9 +101,9 @@ def foreseen(
         ).fetchall()
         con.execute(
             "CREATE OR REPLACE TEMP TABLE foreseen_plan AS FROM anon.plan('looked_at', "
-            f"{sql.literal(list(protected))}, {k}{given})"
+            f"{sql.literal(list(protected))}, {k}{option})"
         ).fetchall()
-        found: list[Judged] = con.execute(
+        pairs: list[Judged] = con.execute(
             "SELECT kept_column, column_name, narrows FROM anon.kept_column_risk('looked_at', "
             f"{sql.literal(list(protected))}, {sql.literal(list(kept))}, plan := 'foreseen_plan') "
             "WHERE narrows IS DISTINCT FROM false"
@@ -112,7 +112,7 @@ def foreseen(
         raise
     except duckdb.Error:  # another refusal, about which the release speaks
         return []
-    return found
+    return pairs
 
 
 def read_judged_pairs(refusal: str) -> list[Judged]:
@@ -132,11 +132,11 @@ def read_judged_pairs(refusal: str) -> list[Judged]:
 
 
 def _narrowing_errors(file: PolicyFile, tables: Sequence[str], judged: Sequence[Judged]) -> list[str]:
-    found = []
+    errors = []
     for name in tables:
         of_table = [pair for pair in judged if pair[0] in file.policy.tables[name].columns]
-        found += [str(error) for error in [narrowing_error(file, name, of_table)] if error]
-    return found
+        errors += [str(error) for error in [narrowing_error(file, name, of_table)] if error]
+    return errors
 
 
 def narrowing_error(file: PolicyFile, table: str, judged: Iterable[Judged]) -> PolicyError | None:

@@ -75,7 +75,7 @@ def warnings(path: Path) -> list[str]:
 
 def read_public_keys(paths: Sequence[str | Path]) -> list[str]:
     """Return the public keys of files, each of which may have several, one below the other."""
-    found: list[str] = []
+    names: list[str] = []
     library: Any = _library() if paths else None
     for path in paths:
         try:
@@ -90,8 +90,8 @@ def read_public_keys(paths: Sequence[str | Path]) -> list[str]:
             keys = []
         if not keys or not all(isinstance(key, library.ed25519.Ed25519PublicKey) for key in keys):
             raise FileProblem(f"{path}: it has no public key of Ed25519, or others beside it; name the file in .pub.")
-        found += [name_of(key.public_bytes_raw()) for key in keys]
-    return found
+        names += [name_of(key.public_bytes_raw()) for key in keys]
+    return names
 
 
 def name_of(raw: bytes) -> str:
@@ -116,10 +116,10 @@ def abbreviate_key(name: str) -> str:
 def copy_for_recipients(record: Record) -> Record:
     """Return a record without what it says of the original, and without the signature of that."""
     tables = [{name: part for name, part in table.items() if name not in _OF_ORIGINAL} for table in record["tables"]]
-    found: dict[str, Any] = {**record, "tables": tables}
+    copy: dict[str, Any] = {**record, "tables": tables}
     if "signature" in record:
-        found["signature"] = {name: part for name, part in record["signature"].items() if name != "record"}
-    return cast(Record, found)
+        copy["signature"] = {name: part for name, part in record["signature"].items() if name != "record"}
+    return cast(Record, copy)
 
 
 def bytes_to_sign(plain: Record) -> bytes:
@@ -138,13 +138,13 @@ def sign(plain: Record, key: Ed25519PrivateKey) -> SignatureEntry:
 
 def check(record: Record, trusted_keys: Sequence[str]) -> Iterator[tuple[Outcome, str]]:
     """Say whether a record is signed, by one of the trusted keys where some are named, and unchanged since."""
-    found = record.get("signature")
-    if found is None:
+    entry = record.get("signature")
+    if entry is None:
         if trusted_keys:
             yield "differs", "the record is not signed"
         return
-    who = f"the key {abbreviate_key(found['public_key'])}"
-    if trusted_keys and found["public_key"] not in trusted_keys:
+    who = f"the key {abbreviate_key(entry['public_key'])}"
+    if trusted_keys and entry["public_key"] not in trusted_keys:
         yield "differs", f"the record is signed by {who}, which is none of those that were given"
         return
     try:
@@ -154,8 +154,8 @@ def check(record: Record, trusted_keys: Sequence[str]) -> Iterator[tuple[Outcome
         return
     copied = copy_for_recipients(record)
     is_copy = record == copied
-    signatures = [(copied, found["copy"]), *([] if is_copy else [(record, found.get("record", ""))])]
-    if not all(_is_signed(one, found["public_key"], signature) for one, signature in signatures):
+    signatures = [(copied, entry["copy"]), *([] if is_copy else [(record, entry.get("record", ""))])]
+    if not all(_is_signed(one, entry["public_key"], signature) for one, signature in signatures):
         yield "differs", f"the record was changed after it was signed by {who}, or by another"
     elif trusted_keys:
         yield "confirmed", f"the record is signed by {who}, and unchanged"

@@ -50,12 +50,12 @@ def files_of(file: PolicyFile, source: Source) -> list[Path]:
 
 def matching(pattern: str, shown: str) -> list[Path]:
     """Return the files of a path or a glob, in order, or refuse what errors show of it."""
-    found = sorted(map(Path, glob.glob(pattern, recursive=True))) if glob.has_magic(pattern) else []
-    if not found and Path(pattern).exists():
-        found = [Path(pattern)]
-    if not found:
+    files = sorted(map(Path, glob.glob(pattern, recursive=True))) if glob.has_magic(pattern) else []
+    if not files and Path(pattern).exists():
+        files = [Path(pattern)]
+    if not files:
         raise FileProblem(f"{shown}: there is no such file.")
-    return found
+    return files
 
 
 def paths_in(file: PolicyFile, source: Source) -> list[str]:
@@ -67,8 +67,8 @@ def paths_in(file: PolicyFile, source: Source) -> list[str]:
     quoted = [
         text for pair in re.findall(r"'([^']+)'|\"([^\"]+)\"", query) for text in pair if re.search(r"[./]", text)
     ]
-    found = [str(folder / text) for text in quoted for folder in (file.path.parent, Path.cwd())]
-    return found if not source.path or is_server(source.path) else [*found, str(file.place(source.path))]
+    paths = [str(folder / text) for text in quoted for folder in (file.path.parent, Path.cwd())]
+    return paths if not source.path or is_server(source.path) else [*paths, str(file.place(source.path))]
 
 
 def read(
@@ -140,11 +140,11 @@ def _sample(con: sql.Connection, query: str, table: Table, types: dict[str, str]
     awkward = [f"{sql.quote(column)} IS NULL" for column in columns]
     awkward += [f"isnan({sql.quote(column)})" for column in columns if types[column] in ("FLOAT", "DOUBLE")]
     counts = "".join(f", count(*) FILTER ({one})" for one in awkward)
-    rows, *found = sql.fetch_row(con, f"SELECT count(*){counts} FROM ({query})")
+    rows, *numbers = sql.fetch_row(con, f"SELECT count(*){counts} FROM ({query})")
     if rows <= size:
         return query
     drawn = f"(FROM ({query}) USING SAMPLE reservoir({size} ROWS) REPEATABLE (1))"
-    rare = [f"(FROM ({query}) WHERE {one} LIMIT 1)" for one, count in zip(awkward, found, strict=True) if count]
+    rare = [f"(FROM ({query}) WHERE {one} LIMIT 1)" for one, count in zip(awkward, numbers, strict=True) if count]
     return " UNION ALL ".join([drawn, *rare])
 
 
@@ -314,7 +314,7 @@ def hierarchies(
 
     One without any value of its column is of another column, or has no header: it would make all values one.
     """
-    found: dict[str, list[str]] = {}
+    names: dict[str, list[str]] = {}
     named = [(column, path) for column, paths in file.policy.tables[table_name].hierarchies.items() for path in paths]
     for place, (column, path) in enumerate(named, 1):
         name = f"hierarchy_{number}_{place}"
@@ -330,8 +330,8 @@ def hierarchies(
         except duckdb.Error:
             text = f"hierarchies.{column}: {path} must give each value one label of each level."
             raise file.wrong(table_name, ("hierarchies", column), text) from None
-        found.setdefault(column, []).append(name)
-    return found
+        names.setdefault(column, []).append(name)
+    return names
 
 
 def _has_values(con: sql.Connection, hierarchy: str, original: str, column: str) -> bool:
@@ -339,8 +339,8 @@ def _has_values(con: sql.Connection, hierarchy: str, original: str, column: str)
     leaf = sql.quote(next(iter(sql.columns(con, hierarchy))))
     leaves = f"SELECT CAST({leaf} AS VARCHAR) FROM {hierarchy}"
     values = f"SELECT CAST({sql.quote(column)} AS VARCHAR) AS value FROM {original}"
-    found, known = sql.fetch_row(con, f"SELECT count(*) FILTER (value IN ({leaves})), count(value) FROM ({values})")
-    return bool(found or not known)
+    matches, known = sql.fetch_row(con, f"SELECT count(*) FILTER (value IN ({leaves})), count(value) FROM ({values})")
+    return bool(matches or not known)
 
 
 def _load(con: sql.Connection, name: str, query: str, path: str) -> None:

@@ -202,11 +202,11 @@ def _compare_classes(
         person = person if person in present else None
         size = f"count(DISTINCT {sql.quote('whose')})" if person else "count(*)"
         columns = ", ".join(f"{sql.quote(name)}::VARCHAR AS c{place}" for place, name in enumerate(form.classes))
-        whose = f"{sql.quote(person)}::VARCHAR" if person else "NULL"
+        owner = f"{sql.quote(person)}::VARCHAR" if person else "NULL"
         classes, before, same, small, came, went = sql.fetch_row(
             con,
-            f"WITH both_releases AS (SELECT true AS is_new, {whose} AS whose, {columns} FROM {tables.counted} "
-            f"UNION ALL SELECT false, {whose}, {columns} FROM ({rows})), "
+            f"WITH both_releases AS (SELECT true AS is_new, {owner} AS whose, {columns} FROM {tables.counted} "
+            f"UNION ALL SELECT false, {owner}, {columns} FROM ({rows})), "
             f"sizes AS (SELECT {size} FILTER (is_new) AS n, {size} FILTER (NOT is_new) AS m FROM both_releases "
             f"GROUP BY {', '.join(f'c{place}' for place in range(len(form.classes)))}) "
             f"SELECT count(*) FILTER (n > 0), count(*) FILTER (m > 0), count(*) FILTER (n > 0 AND m > 0), "

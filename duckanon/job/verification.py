@@ -72,8 +72,8 @@ class ReleasedFile:
     @property
     def known(self) -> int | None:
         """How many of its events somebody may know; None where it is no table of events."""
-        found: int | None = self.entry["method"]["parameters"].get("known")
-        return found if self.entry["method"]["name"] == RELEASE_LINKED.name else None
+        known: int | None = self.entry["method"]["parameters"].get("known")
+        return known if self.entry["method"]["name"] == RELEASE_LINKED.name else None
 
     @property
     def linking(self) -> list[str]:
@@ -98,15 +98,15 @@ class ReleasedFile:
 
     def measure(self, query: str) -> float | None:
         """Return the first number of a query about the view."""
-        found: float | None = sql.fetch_row(self.con, query)[0]
-        return found
+        number: float | None = sql.fetch_row(self.con, query)[0]
+        return number
 
 
 def _only_table(con: sql.Connection, path: Path, catalog: str) -> str:
     """Return the table of a DuckDB file, which has nothing else: a view, a type or a comment can hold values, too."""
     here = f"database_name = {sql.literal(catalog)}"
-    others = " + ".join(f"(SELECT count(*) FROM {query} AND {here})" for query in _OTHERS)
-    tables, more = sql.fetch_row(con, f"SELECT (SELECT list(table_name) FROM duckdb_tables() WHERE {here}), {others}")
+    extras = " + ".join(f"(SELECT count(*) FROM {query} AND {here})" for query in _OTHERS)
+    tables, more = sql.fetch_row(con, f"SELECT (SELECT list(table_name) FROM duckdb_tables() WHERE {here}), {extras}")
     if len(tables or ()) != 1:
         raise FileProblem(f"{path}: it has {len(tables or ())} tables, and a release has one.")
     if more:
@@ -243,12 +243,12 @@ def _of_file(release: ReleasedFile, *, is_believed: bool) -> Iterator[Finding]:
         if not _is_of_all_tables(release, promise)
     }
     counts["cells"] = partial(_cells, release)
-    for what, count in counts.items():
+    for part, count in counts.items():
         try:
-            found = count()
+            finding = count()
         except duckdb.Error as error:  # the audit refuses what is no table with margins
-            found = Finding(name, what, "differs", f"it cannot be counted ({sql.reason(error)})")
-        yield from [found] if found else []
+            finding = Finding(name, part, "differs", f"it cannot be counted ({sql.reason(error)})")
+        yield from [finding] if finding else []
 
 
 def _cells(release: ReleasedFile) -> Finding | None:
@@ -331,8 +331,8 @@ def _recount_promise(release: ReleasedFile, promise: PromiseEntry) -> Finding:
 
 
 def _of_cells(release: ReleasedFile, promise: PromiseEntry) -> Finding:
-    found = aggregates.recount_promise(release.con, release.rows, promise["name"], release.entry)
-    return _compare_number(release.entry["name"], promise["name"], found, promise["measured"])
+    value = aggregates.recount_promise(release.con, release.rows, promise["name"], release.entry)
+    return _compare_number(release.entry["name"], promise["name"], value, promise["measured"])
 
 
 def _k_query(release: ReleasedFile) -> str:
@@ -346,19 +346,19 @@ def _k_query(release: ReleasedFile) -> str:
 
 def _spread_query(release: ReleasedFile, kind: str, column: str, promise: PromiseEntry) -> str:
     """Write the query of l or t; numbers and dates of a CSV file are texts, and t asks how far apart they are."""
-    (own,) = release.in_file(column)[:1]
-    quoted, typed = sql.quote(own), f"{release.rows}_typed"
+    (col,) = release.in_file(column)[:1]
+    quoted, typed = sql.quote(col), f"{release.rows}_typed"
     counts = [f"count(*) FILTER (TRY_CAST({quoted} AS {one}) IS NULL)" for one in ("DOUBLE", "DATE")]
     no_numbers, no_dates = sql.fetch_row(
         release.con, f"SELECT {', '.join(counts)} FROM {release.rows} WHERE {quoted} IS NOT NULL"
     )
-    is_text = release.columns[own] == "VARCHAR" and format_of(str(release.path)) == "csv"
-    type_name = "DOUBLE" if is_text and not no_numbers else "DATE" if is_text and not no_dates else release.columns[own]
+    is_text = release.columns[col] == "VARCHAR" and format_of(str(release.path)) == "csv"
+    type_name = "DOUBLE" if is_text and not no_numbers else "DATE" if is_text and not no_dates else release.columns[col]
     release.con.execute(
         f"CREATE OR REPLACE TEMP VIEW {typed} AS SELECT * REPLACE ({quoted}::{type_name} AS {quoted}) "
         f"FROM {release.rows}"
     ).fetchall()
-    arguments = f"{sql.literal(typed)}, {sql.literal(release.classes)}, {sql.literal(own)}"
+    arguments = f"{sql.literal(typed)}, {sql.literal(release.classes)}, {sql.literal(col)}"
     arguments += f", person := {sql.literal(release.person_column)}"
     if kind == "t":
         return f"SELECT t FROM anon.t_closeness({arguments})"
@@ -373,12 +373,12 @@ def _spread_query(release: ReleasedFile, kind: str, column: str, promise: Promis
 def _check_linked(con: sql.Connection, releases: list[ReleasedFile], missing: list[str]) -> Iterator[Finding]:
     """Count again how many people share every combination of classes, over all tables of the record."""
     recorded = {
-        one.entry["name"]: promise["measured"]
-        for one in releases
-        for promise in one.entry["promises"]
+        file.entry["name"]: promise["measured"]
+        for file in releases
+        for promise in file.entry["promises"]
         if promise["name"] == "linked_k"
     }
-    parts = [(one.rows, name, one.classes) for one in releases if one.known is None for name in one.linking]
+    parts = [(file.rows, name, file.classes) for file in releases if file.known is None for name in file.linking]
     for name, value in recorded.items():
         if missing:
             words = f"it is counted over all tables, and the file of {', '.join(missing)} was not given"
@@ -403,29 +403,29 @@ def _check_known_events(
     """Count again who holds any known events of a person, and what that tells about sensitive values."""
     parts = [
         LinkedPart(
-            one.entry["name"],
-            one.rows,
+            file.entry["name"],
+            file.rows,
             name,
-            one.classes,
-            one.known,
-            [found for column in one.with_role("sensitive") for found in one.in_file(column)],
+            file.classes,
+            file.known,
+            [col for column in file.with_role("sensitive") for col in file.in_file(column)],
         )
-        for one in releases
-        for name in one.linking
+        for file in releases
+        for name in file.linking
     ]
     tables: LinkedTables | None = None
     counted: dict[str, float] = {}
-    for one in releases:
-        for promise in (any_promise for any_promise in one.entry["promises"] if _is_of_events(one, any_promise)):
+    for file in releases:
+        for promise in (any_promise for any_promise in file.entry["promises"] if _is_of_events(file, any_promise)):
             name, _, column = promise["name"].partition(" of ")
             if missing:
                 words = f"it is counted over all tables, and the file of {', '.join(missing)} was not given"
-                yield Finding(one.entry["name"], promise["name"], "unknown", words)
+                yield Finding(file.entry["name"], promise["name"], "unknown", words)
                 continue
             tables = tables or LinkedTables(con, parts)
             if promise["name"] not in counted:  # the same for all tables
                 counted[promise["name"]] = tables.count_learned(column)[name] if column else tables.smallest()
-            yield _compare_number(one.entry["name"], promise["name"], counted[promise["name"]], promise["measured"])
+            yield _compare_number(file.entry["name"], promise["name"], counted[promise["name"]], promise["measured"])
     linked = record.get("linked")
     if tables and linked and record["duckdb"] == duckdb.__version__:  # by whose hashes the attacked people are chosen
         is_same = linked["known"] == tables.known and linked["exposure"] == tables.exposure(linked["k"])
@@ -449,6 +449,6 @@ def refusal(findings: list[Finding]) -> str | None:
     wrong = [one for one in findings if one.outcome == "differs"]
     if not wrong:
         return None
-    others = list(dict.fromkeys(f"{one.table}: {one.name}" for one in wrong[1:]))
-    too = f"; others that differ: {', '.join(others[:5])}{' and more' if len(others) > 5 else ''}" if others else ""
+    names = list(dict.fromkeys(f"{one.table}: {one.name}" for one in wrong[1:]))
+    too = f"; others that differ: {', '.join(names[:5])}{' and more' if len(names) > 5 else ''}" if names else ""
     return _line(f"{wrong[0].table}: {wrong[0].name} differs: {wrong[0].words}{too}.")

@@ -40,9 +40,9 @@ def fetch_source(con: sql.Connection, source: Source, unread: Collection[str] = 
     """
     assert source.path is not None
     with problems():
-        found = fetch(con, source.path, source.table, source.query, FETCHED, unread=unread, limit=limit)
-    empty = "".join(f", NULL AS {sql.quote(column)}" for column in found.unread)
-    return Opened(f"SELECT *{empty} FROM {FETCHED}", found.declared, found.relations)
+        table = fetch(con, source.path, source.table, source.query, FETCHED, unread=unread, limit=limit)
+    empty = "".join(f", NULL AS {sql.quote(column)}" for column in table.unread)
+    return Opened(f"SELECT *{empty} FROM {FETCHED}", table.declared, table.relations)
 
 
 @contextmanager
@@ -145,8 +145,8 @@ def in_order(con: sql.Connection, rows: str) -> str:
 def places_in_order(con: sql.Connection, rows: str) -> Ints:
     """Return the places of rows, from 0, in the order of `in_order`."""
     numbered = f"SELECT row_number() OVER () - 1 AS _duckanon_place, * FROM ({rows})"
-    found = con.sql(f"SELECT _duckanon_place FROM ({numbered}) ORDER BY {_order(con, rows)}").to_arrow_table()
-    return np.asarray(found["_duckanon_place"].to_numpy(), dtype=np.int64)
+    table = con.sql(f"SELECT _duckanon_place FROM ({numbered}) ORDER BY {_order(con, rows)}").to_arrow_table()
+    return np.asarray(table["_duckanon_place"].to_numpy(), dtype=np.int64)
 
 
 def _order(con: sql.Connection, rows: str) -> str:
@@ -157,8 +157,8 @@ def _order(con: sql.Connection, rows: str) -> str:
 def fingerprint(con: sql.Connection, rows: str) -> str:
     """Return a quick hash of a query's rows, in whatever order they are read; other versions of DuckDB have others."""
     names = sql.quote_all(row[0] for row in con.execute(f"DESCRIBE {rows}").fetchall())
-    found = sql.fetch_row(con, f"SELECT count(*), sum(hash({names})), bit_xor(hash({names})) FROM ({rows})")
-    return hashlib.sha256(" ".join(map(str, found)).encode()).hexdigest()
+    numbers = sql.fetch_row(con, f"SELECT count(*), sum(hash({names})), bit_xor(hash({names})) FROM ({rows})")
+    return hashlib.sha256(" ".join(map(str, numbers)).encode()).hexdigest()
 
 
 def digest(con: sql.Connection, rows: str) -> str:
@@ -170,5 +170,5 @@ def digest(con: sql.Connection, rows: str) -> str:
     texts = ", ".join(f"{sql.quote(column)}::VARCHAR" for column in columns)
     sums = ", ".join(f"sum(('0x' || whole[{start}:{start + 15}])::UBIGINT)" for start in (1, 17, 33, 49))
     hashed = f"SELECT sha256(to_json([{texts}])::VARCHAR) AS whole FROM ({rows})"
-    found = sql.fetch_row(con, f"SELECT count(*), {sums} FROM ({hashed})")
-    return hashlib.sha256(repr((columns, *map(str, found))).encode()).hexdigest()
+    numbers = sql.fetch_row(con, f"SELECT count(*), {sums} FROM ({hashed})")
+    return hashlib.sha256(repr((columns, *map(str, numbers))).encode()).hexdigest()

@@ -37,13 +37,13 @@ def coarseness(pair: Pair) -> list[dict[str, Any]]:
     """
     if pair.method in NEW_RECORDS:
         return []
-    there, found = pair.columns_of(pair.released), []
+    there, rows = pair.columns_of(pair.released), []
     for column in pair.table["columns"]:
         name = column["name"]
         held = next((held for held in ([name], [f"{name}_lo", f"{name}_hi"]) if set(held) <= set(there)), None)
         if held and role_of(column) == "quasi_identifier":
-            found.append({"column": name, **_labels(pair, name, held)})
-    return found
+            rows.append({"column": name, **_labels(pair, name, held)})
+    return rows
 
 
 def _labels(pair: Pair, column: str, held: Sequence[str]) -> dict[str, Any]:

@@ -99,7 +99,7 @@ def differing_numbers(page: str, record: Mapping[str, Any]) -> list[str]:
 
     A copy of a record that lacks what is about the original has no number to compare there.
     """
-    found = []
+    places = []
     whole = {**record, "tables": [_complete_entry(table) for table in record["tables"]]}
     for shown, pointer, text in re.findall(r'<data value="([^"]*)" data-path="([^"]*)">([^<]*)<', page):
         path = [part.replace("~1", "/").replace("~0", "~") for part in unescape(pointer).split("/")[1:]]
@@ -114,8 +114,8 @@ def differing_numbers(page: str, record: Mapping[str, Any]) -> list[str]:
         forms = [(json.dumps(one), form(one)) for one in values for form in _FORMS.values()]
         is_left_out = value is None and path[2:3] in (["rows"], ["people"], ["suppressed"])
         if (unescape(shown), unescape(text)) not in forms and not is_left_out:
-            found.append("/".join(path))
-    return list(dict.fromkeys(found))
+            places.append("/".join(path))
+    return list(dict.fromkeys(places))
 
 
 def is_page_of(page: str, record: Mapping[str, Any]) -> bool | None:
@@ -174,14 +174,14 @@ class _Page:
         is_told = not ("suppressed" in str(promise["name"]) and self.few_left_out(place))
         return str(promise["words"] or "") if is_told else "Nearly everybody is in the release."
 
-    def originals(self, place: int, what: str) -> Markup:
+    def originals(self, place: int, unit: str) -> Markup:
         """Write how many rows or people the original has; minus the released ones, that would count the suppressed."""
         table = self._record["tables"][place]
         k = k_of_release(table)
-        if is_small((table.get("suppressed") or {}).get(what), k) and table.get("output"):
-            released = self.number("tables", place, "output", what, form="count")
+        if is_small((table.get("suppressed") or {}).get(unit), k) and table.get("output"):
+            released = self.number("tables", place, "output", unit, form="count")
             return Markup("{}, and fewer than {} more").format(released, k)
-        return self.number("tables", place, what, form="count")
+        return self.number("tables", place, unit, form="count")
 
     def broken(self) -> list[tuple[int, int]]:
         """Return the places of the promises that were not kept, by table and promise."""
@@ -247,16 +247,16 @@ def _place(name: Any) -> str:
 def _parameters(table: Mapping[str, Any]) -> list[tuple[str, str]]:
     """Return the names of parameters that may be shown, with their meanings."""
     method = table.get("method") or {}
-    given, called = method.get("parameters") or {}, str(method.get("name"))
+    options, called = method.get("parameters") or {}, str(method.get("name"))
     return [
         (name, quantities.explain_parameter(called, name, quantities.choose_unit(table)))
-        for name, value in given.items()
+        for name, value in options.items()
         if not _SECRET.search(name) and _is_plain(value)
     ]
 
 
-def _noun(count: int | None, one: str, several: str) -> str:
-    return one if count == 1 else several
+def _noun(count: int | None, singular: str, plural: str) -> str:
+    return singular if count == 1 else plural
 
 
 def _largest_differences(correlations: Sequence[Mapping[str, Any]]) -> list[int]:

@@ -37,11 +37,11 @@ def shares_of(name: str, original: pa.ChunkedArray, released: pa.ChunkedArray, l
 
     A part has at least `least` originals. A release of labels comes as values drawn from them.
     """
-    numbers, others = _numbers(original), _numbers(released)
-    if numbers is None or others is None:
+    numbers, released_numbers = _numbers(original), _numbers(released)
+    if numbers is None or released_numbers is None:
         parts, counts, released_counts = _categories(original, released, least)
     else:
-        parts, counts, released_counts = _ranges(numbers, others, least)
+        parts, counts, released_counts = _ranges(numbers, released_numbers, least)
     if len(parts) < 2:
         return []
     totals = max(sum(counts), 1), max(sum(released_counts), 1)

@@ -51,9 +51,9 @@ def significant(value: float | None, digits: int = 2) -> float | None:
 
 def k_of_release(table: TableEntry) -> int:
     """Return the k of a release: that of its method or, without one, of its promises; at least the usual one."""
-    given = [(table.get("method") or {}).get("parameters", {}).get("k")]
-    given += [promise.get("asked") for promise in table.get("promises", []) if promise.get("name") == "k"]
-    whole = [k for k in given if isinstance(k, int) and not isinstance(k, bool)]
+    candidates = [(table.get("method") or {}).get("parameters", {}).get("k")]
+    candidates += [promise.get("asked") for promise in table.get("promises", []) if promise.get("name") == "k"]
+    whole = [k for k in candidates if isinstance(k, int) and not isinstance(k, bool)]
     return max([*whole[:1], 2]) if whole else USUAL_K
 
 

@@ -39,8 +39,8 @@ class Signing:
 
     def terms(self) -> list[tuple[str, Markup | None]]:
         """Return who gets the release and why, as the policy says; None for what it does not say."""
-        given = self._record.get("release") or {}
-        return [(words, self._number("release", name) if given.get(name) else None) for name, words in TERMS.items()]
+        release = self._record.get("release") or {}
+        return [(words, self._number("release", name) if release.get(name) else None) for name, words in TERMS.items()]
 
     def reviewers(self) -> list[str]:
         """Return who signs: the reviewers of the policy."""
@@ -88,29 +88,29 @@ class Signing:
         Columns that the policy declares free may leave fewer than k people, and people may be easier to find than
         others who did not take part.
         """
-        found = []
+        caveats = []
         for place, table in enumerate(self._tables):
             low = [(row, shown) for row, shown in self._find_uncovered(place) if row["k"] < k_of_release(table)]
             for is_free in (True, False):
-                some = [(row, shown) for row, shown in low if (row["kept"] in self._free(place)) is is_free]
-                if some:
-                    found.append(_caveat(table, some, is_free))
+                pairs = [(row, shown) for row, shown in low if (row["kept"] in self._free(place)) is is_free]
+                if pairs:
+                    caveats.append(_caveat(table, pairs, is_free))
             failed = [row["measure"] for row in table["measures"]["prediction"] or [] if not row["passed"]]
             if failed:
                 names = ", ".join(MEASURES.get(measure, measure) for measure in failed)
-                found.append(
+                caveats.append(
                     Markup("{}: not shown to be as safe as not taking part ({}).").format(table["name"], names)
                 )
         until = (self._record.get("release") or {}).get("valid_until")
         if until and date.fromisoformat(until) < date.fromisoformat(str(self._record["started"])[:10]):
-            found.append(
+            caveats.append(
                 Markup("The release was to be used until {} only.").format(self._number("release", "valid_until"))
             )
-        return found
+        return caveats
 
     def worst(self) -> Markup:
         """Say the largest risk that remains, in one sentence."""
-        found: list[tuple[int, Markup]] = []
+        risks: list[tuple[int, Markup]] = []
         for place, table in enumerate(self._tables):
             classes = table["measures"]["classes"]
             if classes and classes["after"]:
@@ -119,19 +119,19 @@ class Signing:
                 who = Markup("knows all {} protected columns of somebody in <strong>{}</strong>").format(
                     len(classes["columns"]), table["name"]
                 )
-                found.append((size, _finds(who, size, self._number(*path, form="count"))))
+                risks.append((size, _finds(who, size, self._number(*path, form="count"))))
             for row, shown in self._find_uncovered(place):
                 who = Markup("knows the protected columns of somebody in {} and <strong>{}</strong>").format(
                     table["name"], row["kept"]
                 )
-                found.append((row["k"], _finds(who, row["k"], shown)))
+                risks.append((row["k"], _finds(who, row["k"], shown)))
         for position, row in enumerate((self._record.get("linked") or {}).get("exposure") or []):
             if row["unique"]:
                 share = self._number("linked", "exposure", position, "unique", form="percent")
                 words = Markup("Who knows of a person {} finds {} of the people alone.").format(row["knows"], share)
-                found.append((1, words))
-        if found:
-            return min(found, key=lambda one: one[0])[1]
+                risks.append((1, words))
+        if risks:
+            return min(risks, key=lambda one: one[0])[1]
         if any((table.get("method") or {}).get("name") in NEW_RECORDS for table in self._tables):
             return Markup(
                 "Released records are new and belong to nobody; what remains is that values which many people share "
@@ -141,7 +141,7 @@ class Signing:
 
     def answers(self) -> list[tuple[str, str, list[Markup]]]:
         """Return the three questions of the opinion on anonymisation, each with what was counted about it."""
-        found: dict[str, list[Markup]] = {"singling out": [], "linkability": [], "inference": []}
+        answers: dict[str, list[Markup]] = {"singling out": [], "linkability": [], "inference": []}
         for place, table in enumerate(self._tables):
             for position, promise in enumerate(table.get("promises", [])):
                 kind = str(promise["name"]).removeprefix("prediction: ").partition(" of ")[0]
@@ -150,20 +150,20 @@ class Signing:
                     words = Markup("{}, {}: {} promised, {} counted").format(
                         table["name"], promise["name"], asked, self._measured(place, position)
                     )
-                    found[_QUESTION_OF[kind]].append(words)
+                    answers[_QUESTION_OF[kind]].append(words)
             low = [row for row, _ in self._find_uncovered(place) if row["k"] < k_of_release(table)]
             if low:
                 names = ", ".join(row["kept"] for row in low)
-                found["singling out"].append(Markup("{}: kept columns below k: {}").format(table["name"], names))
+                answers["singling out"].append(Markup("{}: kept columns below k: {}").format(table["name"], names))
             changes = table.get("changes")
             if changes:
                 path = ("tables", place, "changes", "small_changes")
-                found["linkability"].append(
+                answers["linkability"].append(
                     Markup("{}: classes that changed by fewer than k since the previous release: {}").format(
                         table["name"], self._number(*path, form="count")
                     )
                 )
-        return [(name, _QUESTIONS[name], told) for name, told in found.items()]
+        return [(name, _QUESTIONS[name], told) for name, told in answers.items()]
 
 
 def _caveat(table: Table, low: Sequence[tuple[Mapping[str, Any], Markup]], is_free: bool) -> Markup:

@@ -129,10 +129,10 @@ def _constant(pair: Pair, table: str, names: Sequence[str]) -> list[str]:
         return []
     same = [f"bool_and(rows_of.{quote(name)} IS NOT DISTINCT FROM one.{quote(name)})" for name in names]
     source = f"query_table({literal(table)})"
-    [found] = pair.con.execute(
+    [flags] = pair.con.execute(
         f"SELECT {', '.join(same)} FROM {source} AS rows_of CROSS JOIN (FROM {source} LIMIT 1) AS one"
     ).fetchall()
-    return [name for name, is_same in zip(names, found, strict=True) if is_same]
+    return [name for name, is_same in zip(names, flags, strict=True) if is_same]
 
 
 @contextlib.contextmanager
@@ -145,8 +145,8 @@ def sample_tables(pair: Pair) -> Iterator[tuple[Pair, int]]:
     names = ("duckanon_report_original", "duckanon_report_released")
     try:
         for name, source in zip(names, (pair.original, pair.released), strict=True):
-            whose = pair.person(source)
-            of_people = f"WHERE {quote(whose)} IS NOT NULL" if whose else ""
+            column = pair.person(source)
+            of_people = f"WHERE {quote(column)} IS NOT NULL" if column else ""
             pair.con.execute(
                 f"""CREATE OR REPLACE TEMP TABLE {name} AS
                     FROM (FROM query_table({literal(source)}) {of_people}) USING SAMPLE reservoir({MOST_ROWS} ROWS)"""

@@ -55,12 +55,12 @@ def _method(site: Site, form: Form) -> None:
 
 
 def _promise(site: Site, form: Form) -> None:
-    name, given = form["name"], form.get("value", "").strip()
+    name, text = form["name"], form.get("value", "").strip()
     if name not in ("k", "l", "t", "max_suppressed_fraction"):
         raise KeyError(name)
     value: float | int | None = None
-    if given and not form.get("none"):
-        value = int(given) if name in ("k", "l") else float(given)
+    if text and not form.get("none"):
+        value = int(text) if name in ("k", "l") else float(text)
     site.policy.edit(form["seen"], f"promise {name} = {value}", policy_text.promise(name, value))
 
 
@@ -158,7 +158,7 @@ def application(site: Site, windows: Windows | None = None) -> Starlette:
     """Return the application; its addresses all begin with the token of the site."""
     windows = windows or Windows()
     views, root = _Views(site, windows), site.root
-    made = Starlette(
+    app = Starlette(
         routes=[
             Route(root, views.begin),
             Route(f"{root}/part/{{part}}", views.part),
@@ -169,9 +169,9 @@ def application(site: Site, windows: Windows | None = None) -> Starlette:
             Route(f"{root}/{{page}}", views.show),
         ]
     )
-    made.add_middleware(_Guard, windows=windows)
-    made.add_middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
-    return made
+    app.add_middleware(_Guard, windows=windows)
+    app.add_middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
+    return app
 
 
 class _Views:

@@ -104,10 +104,10 @@ class Bench:
             if table.person:
                 chosen = sql.quote(table.person)
                 known = f"SELECT DISTINCT {chosen} FROM people WHERE {chosen} IS NOT NULL"
-                some = f"SELECT * FROM ({known}) ORDER BY hash({chosen}), {chosen}"
+                ranking = f"SELECT * FROM ({known}) ORDER BY hash({chosen}), {chosen}"
                 people = sql.fetch_row(con, f"SELECT count(DISTINCT {chosen}) FROM people")[0]
                 of_nobody = f"{chosen} IS NULL AND hash(rowid) % {people} < {MOST_PEOPLE}"  # as many as of people
-                query = f"SELECT * FROM people WHERE {chosen} IN ({some} LIMIT {MOST_PEOPLE}) OR ({of_nobody})"
+                query = f"SELECT * FROM people WHERE {chosen} IN ({ranking} LIMIT {MOST_PEOPLE}) OR ({of_nobody})"
             else:
                 people = self.rows
                 query = f"SELECT * FROM people ORDER BY hash(rowid), rowid LIMIT {MOST_PEOPLE}"
@@ -153,12 +153,12 @@ class Bench:
 
     def risk(self, columns: Sequence[str], con: sql.Connection | None = None, table: str | None = None) -> Risk:
         """Count people who look the same in some columns, in the table that is counted or in another; remembered."""
-        own = con or self.con.cursor()
+        cursor = con or self.con.cursor()
         try:
-            return self._counts[table or self.counted].risk(own, columns, self.policy.table().person)
+            return self._counts[table or self.counted].risk(cursor, columns, self.policy.table().person)
         finally:
             if con is None:
-                own.close()
+                cursor.close()
 
     def risks_without(self, columns: Sequence[str], con: sql.Connection) -> Iterator[tuple[str, Risk]]:
         """Yield each column with the risk of all others."""

@@ -89,8 +89,8 @@ class Counts:
             yield from ((name, key, size) for name in columns)
             return
         middle = len(columns) // 2
-        for some, others in ((columns[:middle], columns[middle:]), (columns[middle:], columns[:middle])):
-            yield from self._keys_without(con, some, *self._key(con, others, key, size))
+        for half, other_half in ((columns[:middle], columns[middle:]), (columns[middle:], columns[:middle])):
+            yield from self._keys_without(con, half, *self._key(con, other_half, key, size))
 
     def _key(
         self, con: sql.Connection, columns: Sequence[str], key: Ints | None = None, size: int = 1
@@ -107,9 +107,9 @@ class Counts:
         if person is None:
             sizes = _sizes(key, size)
             return Risk(int(sizes.min(initial=len(key))), int((sizes == 1).sum()), len(key))
-        whose = self._person(con, person)
-        known, everybody = whose != NOBODY, max(int(whose.max(initial=0)) + 1, 1)
-        pairs = sort_distinct(combine([key[known], whose[known]], [size, everybody])[0])
+        person_of_row = self._person(con, person)
+        known, everybody = person_of_row != NOBODY, max(int(person_of_row.max(initial=0)) + 1, 1)
+        pairs = sort_distinct(combine([key[known], person_of_row[known]], [size, everybody])[0])
         members = pairs % everybody
         starts = find_run_starts(pairs // everybody)
         sizes = measure_runs(starts, len(pairs))

@@ -44,8 +44,8 @@ def curve(points: Sequence[tuple[int, float, int]], sizes: Sequence[int], chosen
     line = " ".join(f"{places[k]:.1f},{height(value):.1f}" for k, value, _ in points)
     parts.append(f'<polyline points="{line}"></polyline>')
     parts += [f'<circle cx="{places[k]:.1f}" cy="{height(value):.1f}" r="4"></circle>' for k, value, _ in points]
-    told = "; ".join(f"k = {k}: {100 * value:.1f} %" for k, value, _ in points) or "no point yet"
-    return _picture("Information loss over k", told, parts)
+    label = "; ".join(f"k = {k}: {100 * value:.1f} %" for k, value, _ in points) or "no point yet"
+    return _picture("Information loss over k", label, parts)
 
 
 def risk_utility_map(points: Sequence[tuple[str, float, float]]) -> Markup:
@@ -65,8 +65,8 @@ def risk_utility_map(points: Sequence[tuple[str, float, float]]) -> Markup:
         below = 16 if any(abs(y - other) < 16 for other in written) else -6  # names of near points do not touch
         parts.append(_text(x + (-8 if anchor == "end" else 8), y + below, name, anchor))
         written.append(y)
-    told = "; ".join(f"{name}: risk {100 * risk:.2g} %, told {100 * loss:.0f} %" for name, risk, loss in points)
-    return _picture("Methods by risk and loss", told or "no method yet", parts)
+    label = "; ".join(f"{name}: risk {100 * risk:.2g} %, told {100 * loss:.0f} %" for name, risk, loss in points)
+    return _picture("Methods by risk and loss", label or "no method yet", parts)
 
 
 def _axes(across: str, up: str) -> str:
@@ -81,8 +81,8 @@ def _text(x: float, y: float, words: str, anchor: str) -> str:
     return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{escape(words)}</text>'
 
 
-def _picture(title: str, told: str, parts: Sequence[str]) -> Markup:
+def _picture(title: str, label: str, parts: Sequence[str]) -> Markup:
     start = Markup('<svg class="picture" viewBox="0 0 {} {}" role="img" aria-label="{}: {}">').format(
-        _WIDTH, _HEIGHT, title, told
+        _WIDTH, _HEIGHT, title, label
     )
     return start + Markup("".join(parts)) + Markup("</svg>")

@@ -92,20 +92,20 @@ class PolicyText:
     def look(self) -> bool:
         """Read the file again where another program wrote it, and tell whether it did."""
         with self._lock:
-            found = self._on_disk()
-            if found == self.text:
+            text = self._on_disk()
+            if text == self.text:
                 return False
             self._past.append(self.text)
-            self.last = Change("changed by another program", _lines(self.text, found))
-            self.text = found
+            self.last = Change("changed by another program", _lines(self.text, text))
+            self.text = text
             return True
 
-    def edit(self, seen: str, what: str, change: Callable[[Any, Any], None]) -> None:
+    def edit(self, seen: str, words: str, change: Callable[[Any, Any], None]) -> None:
         """Change the policy as a window asks that saw the version `seen`, and write it.
 
         Args:
             seen: The version that the window shows.
-            what: The change in words.
+            words: The change in words.
             change: Gets the document and the part of it that holds the table, and changes them.
 
         Raises:
@@ -122,7 +122,7 @@ class PolicyText:
             policy_file.read(self.path, text=text)  # a wrong one is refused before it is written
             self._write(text)
             self._past.append(self.text)
-            self.last = Change(what, _lines(self.text, text))
+            self.last = Change(words, _lines(self.text, text))
             self.text = text
 
     def undo(self, seen: str) -> None:
@@ -168,13 +168,13 @@ class PolicyText:
 def _lines(before: str, after: str) -> list[Line]:
     """Return the lines that a change wrote, and those that it only took away."""
     old, new = before.splitlines(), after.splitlines()
-    found = []
+    lines = []
     for kind, start, end, new_start, new_end in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if kind == "delete":
-            found += [Line(None, text) for text in old[start:end]]
+            lines += [Line(None, text) for text in old[start:end]]
         elif kind != "equal":
-            found += [Line(number + 1, new[number]) for number in range(new_start, new_end) if new[number].strip()]
-    return found
+            lines += [Line(number + 1, new[number]) for number in range(new_start, new_end) if new[number].strip()]
+    return lines
 
 
 Edit = Callable[[Any, Any], None]
@@ -236,13 +236,13 @@ def hierarchy(column: str, path: str | None) -> Edit:
     return change
 
 
-def terms(given: Mapping[str, str]) -> Edit:
+def terms(fields: Mapping[str, str]) -> Edit:
     """Say who gets the release and why; an empty text takes an entry away."""
 
     def change(document: Any, _: Any) -> None:
         said = _section(document, document, "release")
         for name in TERMS:
-            text = given.get(name, "").strip()
+            text = fields.get(name, "").strip()
             if not text:
                 said.pop(name, None)
             elif name == "valid_until":

@@ -60,9 +60,9 @@ def policy_of(source: str, table: str | None, say: Callable[[str], None]) -> tup
 def _table_of(policy: Path, source: Path, table: str | None) -> str | None:
     """Return the name of the table of a policy that is released from a source, or None."""
     file = policy_file.read(policy)
-    for name, one in file.policy.tables.items():
-        is_file = one.source.path is not None and file.place(one.source.path).resolve() == source.resolve()
-        if is_file and (table is None or (one.source.table or "").lower() == table.lower()):
+    for name, entry in file.policy.tables.items():
+        is_file = entry.source.path is not None and file.place(entry.source.path).resolve() == source.resolve()
+        if is_file and (table is None or (entry.source.table or "").lower() == table.lower()):
             return name
     return None
 

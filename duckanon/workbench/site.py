@@ -95,11 +95,11 @@ def command(page: str, policy: PolicyText, trial: Table, report: Path) -> str:
 
 def _people(table: Table, source: str) -> str:
     """Write the statements that make the table of people."""
-    given, file = table.source, sql.literal(source)
-    if given.query:
-        return f"CREATE VIEW source AS FROM {file}; CREATE TABLE people AS {given.query.rstrip(';')};"
-    if given.table and source_format(source) == "duckdb":
-        inside = ".".join(map(sql.quote, given.table.split(".")))
+    origin, file = table.source, sql.literal(source)
+    if origin.query:
+        return f"CREATE VIEW source AS FROM {file}; CREATE TABLE people AS {origin.query.rstrip(';')};"
+    if origin.table and source_format(source) == "duckdb":
+        inside = ".".join(map(sql.quote, origin.table.split(".")))
         return f"ATTACH {file} AS opened (READ_ONLY); CREATE TABLE people AS FROM opened.{inside};"
     return f"CREATE TABLE people AS FROM {file};"
 
@@ -173,8 +173,8 @@ class Site:
         if self.opening.is_running or self.opening.error:
             return self._render("opening.html.j2", name, message, work=self.opening)
         try:
-            found = getattr(self, f"_{name}")(**more)
-            return self._render(f"{name}.html.j2", name, message, **found)
+            context = getattr(self, f"_{name}")(**more)
+            return self._render(f"{name}.html.j2", name, message, **context)
         except JobError as error:  # somebody wrote a wrong policy into the file
             return self._render("wrong.html.j2", name, str(error))
 
@@ -225,8 +225,8 @@ class Site:
         risk = self.bench.risk(quasi) if quasi else None
         with self._lock:
             if risk and (not self.moves or self.moves[-1][1] != risk):
-                what = self.policy.last.what if self.policy.last and self.moves else "at the beginning"
-                self.moves = [*self.moves[1 - _MOVES :], (what, risk)]
+                words = self.policy.last.what if self.policy.last and self.moves else "at the beginning"
+                self.moves = [*self.moves[1 - _MOVES :], (words, risk)]
         return {
             "risk": risk,
             "k": k,
@@ -258,8 +258,8 @@ class Site:
     def _sentences(self, words: str) -> list[str]:
         """Return the sentences of an error, without the name of the policy and without undecided columns."""
         place = re.compile(rf"^{re.escape(str(self.policy.path))}(, line \d+)?: ")
-        found = [place.sub("", line) for line in words.splitlines()]
-        return [line for line in found if "columns must be decided" not in line and line != "Cancelled."]
+        lines = [place.sub("", line) for line in words.splitlines()]
+        return [line for line in lines if "columns must be decided" not in line and line != "Cancelled."]
 
     # the pages
 
@@ -273,9 +273,9 @@ class Site:
         try:
             now = self.bench.risk(quasi, con, "sample") if quasi else Risk(0, 0, 0)
             return {
-                one.name: suggestion(one, now, self.bench.risk([*quasi, one.name], con, "sample"))
-                for one in self.bench.glances
-                if one.name in undecided
+                glance.name: suggestion(glance, now, self.bench.risk([*quasi, glance.name], con, "sample"))
+                for glance in self.bench.glances
+                if glance.name in undecided
             }
         finally:
             con.close()
@@ -327,13 +327,13 @@ class Site:
         person = self.policy.table().person
 
         def do(work: Work) -> list[tuple[str, int]]:
-            con, found = work.cursor(self.bench.con), []
+            con, additions = work.cursor(self.bench.con), []
             everything = self.bench.risk(quasi, con).unique
             for column, without in self.bench.risks_without(quasi, con):
                 work.check()
-                found.append((column, everything - without.unique))
-                work.result = sorted(found, key=lambda one: -one[1])
-            return sorted(found, key=lambda one: -one[1])
+                additions.append((column, everything - without.unique))
+                work.result = sorted(additions, key=lambda one: -one[1])
+            return sorted(additions, key=lambda one: -one[1])
 
         work = self.works.ensure("adds", (person, *quasi), do) if quasi else None
         rows = (work.result if work else None) or []
@@ -395,21 +395,21 @@ class Site:
 
     def _outcome(self) -> dict[str, Any]:
         work = self.works.get("released")
-        found: Mapping[str, Any] | None = (work.result or work.broken) if work else None
+        record: Mapping[str, Any] | None = (work.result or work.broken) if work else None
         changed = bool(work and work.key != self.policy.version)
-        return {"record": found, "is_changed": changed, "downloads": self.downloads() if found else {}}
+        return {"record": record, "is_changed": changed, "downloads": self.downloads() if record else {}}
 
     def downloads(self) -> dict[str, Path]:
         """Return the files that belong to the policy and its last release, by the names of their links."""
         file = self.policy.file()
         where = places(file)
-        found = {"policy": self.policy.path, "report": self.report, "record": where.record}
-        found["report of the refusal"] = self.report.with_name(f"{self.report.stem}.not-released{self.report.suffix}")
+        files = {"policy": self.policy.path, "report": self.report, "record": where.record}
+        files["report of the refusal"] = self.report.with_name(f"{self.report.stem}.not-released{self.report.suffix}")
         for column, paths in self.policy.table().hierarchies.items():
             for number, path in enumerate(paths, 1):
                 name = f"hierarchy {number}" if len(paths) > 1 else "hierarchy"
-                found[f"{name} of {column}"] = file.place(path)
-        return {name: path for name, path in found.items() if path.is_file()}
+                files[f"{name} of {column}"] = file.place(path)
+        return {name: path for name, path in files.items() if path.is_file()}
 
 
 def _narrowing(error: str | None) -> list[str]:

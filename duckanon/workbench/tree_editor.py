@@ -174,14 +174,14 @@ class Editor:
         is_long, groups, places = len(below) > _LISTED, [], list(range(len(members)))
         for place in sorted(places, key=lambda one: -sizes[one])[:_LISTED] if is_long else places:
             name, count, is_listed = tree.levels[level].names[place], sizes[place], not is_long or place == opened
-            told = [member for member in members[place] if _is_told(tree, level, member, people[member], k)]
-            own = [
+            common = [member for member in members[place] if _is_told(tree, level, member, people[member], k)]
+            entries = [
                 Shown(member, below[member], people[member], pictures.bar(people[member] / total))
-                for member in (told[:_LISTED] if is_listed else ())
+                for member in (common[:_LISTED] if is_listed else ())
             ]
             is_named = count >= k or name in tree.typed
-            bar, rare = pictures.bar(count / total), len(members[place]) - len(told)
-            groups.append(Shown(place, name if is_named else None, count, bar, tuple(own), rare, is_listed))
+            bar, rare = pictures.bar(count / total), len(members[place]) - len(common)
+            groups.append(Shown(place, name if is_named else None, count, bar, tuple(entries), rare, is_listed))
         return {
             "column": column,
             "level": level,

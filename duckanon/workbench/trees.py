@@ -73,11 +73,11 @@ class Tree:
     def labels(self) -> Iterator[tuple[str, ...]]:
         """Yield each value with its label on every level, and the one that all values share."""
         for place, value in enumerate(self.values):
-            told, member = [value], place
+            labels, member = [value], place
             for level in self.levels:
                 member = level.group_of[member]
-                told.append(level.names[member])
-            yield (*told, ANYTHING)
+                labels.append(level.names[member])
+            yield (*labels, ANYTHING)
 
     def sizes(self, number: int) -> list[int]:
         """Return the people of each group of a level; -1 stands for the values."""
@@ -91,10 +91,10 @@ class Tree:
 
     def members(self, number: int) -> list[list[int]]:
         """Return the members of each group of a level."""
-        found: list[list[int]] = [[] for _ in self.levels[number].names]
+        groups: list[list[int]] = [[] for _ in self.levels[number].names]
         for member, group in enumerate(self.levels[number].group_of):
-            found[group].append(member)
-        return found
+            groups[group].append(member)
+        return groups
 
     def move(self, number: int, members: Sequence[int], to: int | None, name: str = "") -> Tree:
         """Put members into another group, or into a new one with a name, which stays where the first one was."""
@@ -179,14 +179,14 @@ class Tree:
 
 def _without_empty(levels: Sequence[Level]) -> tuple[Level, ...]:
     """Take groups without members away, from the finest level to the coarsest."""
-    found: list[Level] = []
+    new_levels: list[Level] = []
     left: Mapping[int, int] | None = None  # the new places of the groups of the level below
     for level in levels:
         held = level.group_of if left is None else tuple(level.group_of[old] for old in left)
         used = sorted(set(held))
         left = {old: new for new, old in enumerate(used)}
-        found.append(Level(tuple(level.names[old] for old in used), tuple(left[old] for old in held)))
-    return tuple(found)
+        new_levels.append(Level(tuple(level.names[old] for old in used), tuple(left[old] for old in held)))
+    return tuple(new_levels)
 
 
 _MOST_STEPS = 6
@@ -245,11 +245,11 @@ def read_tree(bench: Bench, column: str, name: str, con: sql.Connection) -> Tree
         else f"read_csv({path}, all_varchar = true, header = true)"
     )
     try:
-        told = con.execute(f"SELECT COLUMNS(*)::VARCHAR FROM {rows}").fetchall()
+        lines = con.execute(f"SELECT COLUMNS(*)::VARCHAR FROM {rows}").fetchall()
     except duckdb.Error as error:
         raise FileProblem(f"{name}: the hierarchy cannot be read ({sql.reason(error)}).") from None
-    labels = {row[0]: [label or ANYTHING for label in row[1:]] for row in told if row[0] is not None}
-    if len(labels) < len({row for row in told if row[0] is not None}):
+    labels = {row[0]: [label or ANYTHING for label in row[1:]] for row in lines if row[0] is not None}
+    if len(labels) < len({row for row in lines if row[0] is not None}):
         raise FileProblem(f"{name}: it must give each value one label of each level.")
     depth = max(map(len, labels.values()), default=0)
     if depth and all(row[-1] == ANYTHING for row in labels.values()):

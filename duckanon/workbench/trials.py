@@ -74,13 +74,13 @@ def fitting(bench: Bench) -> list[str]:
 
 def hierarchies(con: sql.Connection, bench: Bench) -> dict[str, str]:
     """Load the hierarchies that the policy names, and return their tables by column."""
-    found = {}
+    tables = {}
     for place, (column, (path, *_)) in enumerate(bench.policy.table().hierarchies.items(), 1):
         quoted = sql.literal(str(bench.policy.path.parent / path))
         rows = f"read_parquet({quoted})" if path.endswith(".parquet") else f"read_csv({quoted}, all_varchar = true)"
         con.execute(f"CREATE OR REPLACE TEMP TABLE tried_hierarchy_{place} AS FROM {rows}").fetchall()
-        found[column] = f"tried_hierarchy_{place}"
-    return found
+        tables[column] = f"tried_hierarchy_{place}"
+    return tables
 
 
 def _only_protected(table: Table) -> Table:
@@ -109,11 +109,11 @@ def release(con: sql.Connection, table: Table, source: str, target: str, trees: 
 def loss(con: sql.Connection, table: Table, original: str, released: str, trees: dict[str, str]) -> tuple[float, int]:
     """Return the information loss of a release of classes, and the rows that it suppressed."""
     columns = methods.columns_to_protect(table)
-    given = f", hierarchies := {sql.literal(trees)}" if trees else ""
+    option = f", hierarchies := {sql.literal(trees)}" if trees else ""
     row = sql.fetch_row(
         con,
         f"SELECT ncp, suppressed_rows FROM anon.generalization_loss({sql.literal(original)}, {sql.literal(released)}, "
-        f"{sql.literal(columns)}, k := {table.promises.k}{given}) WHERE column_name IS NULL",
+        f"{sql.literal(columns)}, k := {table.promises.k}{option}) WHERE column_name IS NULL",
     )
     return float(row[0] or 0), int(row[1] or 0)
 
@@ -142,18 +142,18 @@ def comparison(bench: Bench) -> Callable[[Work], list[Compared]]:
     def do(work: Work) -> list[Compared]:
         con = work.cursor(bench.con)
         bench.sample(con)
-        whose = sql.quote(bench.policy.table().person or "rowid")
+        person = sql.quote(bench.policy.table().person or "rowid")
         for half, name in enumerate(("compared", "other_people")):  # nobody is in both
             con.execute(
-                f"CREATE OR REPLACE TEMP TABLE {name} AS FROM sample WHERE hash({whose}) % 2 = {half} "
-                f"ORDER BY hash({whose}), rowid LIMIT {_COMPARED}"
+                f"CREATE OR REPLACE TEMP TABLE {name} AS FROM sample WHERE hash({person}) % 2 = {half} "
+                f"ORDER BY hash({person}), rowid LIMIT {_COMPARED}"
             ).fetchall()
-        trees, found = hierarchies(con, bench), []
+        trees, results = hierarchies(con, bench), []
         for name in fitting(bench):
             work.say(f"trying {name}")
-            found.append(_compare_methods(con, bench, name, trees))
-            work.result = list(found)
-        return found
+            results.append(_compare_methods(con, bench, name, trees))
+            work.result = list(results)
+        return results
 
     return do
 
@@ -171,10 +171,10 @@ def _compare_methods(con: sql.Connection, bench: Bench, name: str, trees: dict[s
     try:
         used = {} if name == "synthesize" else trees
         release(con, table, "compared", "tried", used)
-        given = f", hierarchies := {sql.literal(used)}" if used else ""
+        option = f", hierarchies := {sql.literal(used)}" if used else ""
         measured = con.execute(
             f"SELECT measure, value, reference_value FROM anon.compare_releases('compared', MAP {{'it': 'tried'}}, "
-            f"{sql.literal(columns)}, reference := 'other_people', seed := 1{given})"
+            f"{sql.literal(columns)}, reference := 'other_people', seed := 1{option})"
         ).fetchall()
         rows = {measure: (value or 0.0, reference or 0.0) for measure, value, reference in measured}
         if table.method.makes_classes:
@@ -221,12 +221,12 @@ def preview(bench: Bench) -> Callable[[Work], Preview]:
         after = con.execute(
             f"SELECT {sql.quote_all(names)} FROM tried ORDER BY hash(rowid, 7) LIMIT {_SHOWN}"
         ).fetchall()
-        made = Preview(shown, before, names, after)
-        made.rows = int(sql.fetch_row(con, "SELECT count(*) FROM tried")[0])
+        result = Preview(shown, before, names, after)
+        result.rows = int(sql.fetch_row(con, "SELECT count(*) FROM tried")[0])
         if table.method.makes_classes:
-            made.loss, made.suppressed = loss(con, table, "sample", "tried", trees)
-            made.kept = count_kept_columns(con, table)
-        return made
+            result.loss, result.suppressed = loss(con, table, "sample", "tried", trees)
+            result.kept = count_kept_columns(con, table)
+        return result
 
     return do
 
@@ -240,7 +240,7 @@ def count_kept_columns(con: sql.Connection, table: Table) -> list[tuple[str, int
     there = _columns(con)
     classes = [name for name in methods.columns_to_protect(table) if name in there]
     person = table.person if table.person in there else None
-    found = [
+    counts = [
         (
             name,
             int(
@@ -254,7 +254,7 @@ def count_kept_columns(con: sql.Connection, table: Table) -> list[tuple[str, int
         for name in table.with_roles("sensitive", "free")
         if name in there and classes
     ]
-    return sorted(found, key=lambda one: one[1])
+    return sorted(counts, key=lambda one: one[1])
 
 
 def distribution(bench: Bench, column: str) -> Callable[[Work], list[dict[str, Any]]]:
