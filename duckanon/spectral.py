@@ -57,7 +57,7 @@ def _face(declared: Release) -> Callable[[_Face], _Face]:
 
 
 @_face(ADDITIVE_NOISE)
-def additive_noise(source: Readable, given: Options) -> pa.RecordBatchReader:
+def additive_noise(source: Readable, options: Options) -> pa.RecordBatchReader:
     """Add noise to every record and correct mean and covariance for it: for comparison only.
 
     The released row that is nearest to a record is nearly always its own.
@@ -70,11 +70,11 @@ def additive_noise(source: Readable, given: Options) -> pa.RecordBatchReader:
         >>> released.num_rows, released.column_names
         (400, ['age', 'weight'])
     """
-    return _run(noise.additive_noise, source, given)
+    return _run(noise.additive_noise, source, options)
 
 
 @_face(COPULA_SYNTHESIZE)
-def copula_synthesize(source: Readable, given: Options) -> pa.RecordBatchReader:
+def copula_synthesize(source: Readable, options: Options) -> pa.RecordBatchReader:
     """Draw new records from a normal copula with the rank correlations and distributions of the source.
 
     Examples:
@@ -84,11 +84,11 @@ def copula_synthesize(source: Readable, given: Options) -> pa.RecordBatchReader:
         >>> spectral.copula_synthesize(people, rows=1000, k=5, seed=1).read_all().num_rows
         1000
     """
-    return _run(copulas.copula_synthesize, source, given)
+    return _run(copulas.copula_synthesize, source, options)
 
 
 @_face(DATA_SHUFFLE)
-def data_shuffle(source: Readable, given: Options) -> pa.RecordBatchReader:
+def data_shuffle(source: Readable, options: Options) -> pa.RecordBatchReader:
     """Rearrange every column to the ranks of normal data with the same rank correlations.
 
     Examples:
@@ -99,11 +99,11 @@ def data_shuffle(source: Readable, given: Options) -> pa.RecordBatchReader:
         >>> sorted(released["age"].to_pylist()) == sorted(people["age"].to_pylist())
         True
     """
-    return _run(copulas.data_shuffle, source, given)
+    return _run(copulas.data_shuffle, source, options)
 
 
 @_face(PICA)
-def pica(source: Readable, given: Options, *, reference: Readable | None = None) -> pa.RecordBatchReader:
+def pica(source: Readable, options: Options, *, reference: Readable | None = None) -> pa.RecordBatchReader:
     """Swap independent components inside clusters of similar records.
 
     Args:
@@ -121,11 +121,11 @@ def pica(source: Readable, given: Options, *, reference: Readable | None = None)
         >>> released.num_rows, released.column_names
         (400, ['age', 'weight'])
     """
-    return _run(svd.pica, source, given, reference=reference)
+    return _run(svd.pica, source, options, reference=reference)
 
 
 @_face(RHS)
-def rhs(source: Readable, given: Options) -> pa.RecordBatchReader:
+def rhs(source: Readable, options: Options) -> pa.RecordBatchReader:
     """Replace groups, formed by splitting all columns at once, by copies of one record: for comparison only.
 
     Examples:
@@ -135,11 +135,11 @@ def rhs(source: Readable, given: Options) -> pa.RecordBatchReader:
         >>> spectral.rhs(people, k=5, checks="off", seed=1).read_all().num_rows
         400
     """
-    return _run(halving.rhs, source, given)
+    return _run(halving.rhs, source, options)
 
 
 @_face(SPECTRAL_RELEASE)
-def spectral_release(source: Readable, given: Options) -> pa.RecordBatchReader:
+def spectral_release(source: Readable, options: Options) -> pa.RecordBatchReader:
     """Draw new records, cluster by cluster, of values shared by many people.
 
     Examples:
@@ -153,11 +153,11 @@ def spectral_release(source: Readable, given: Options) -> pa.RecordBatchReader:
         >>> released.num_rows, released.column_names
         (400, ['age', 'weight'])
     """
-    return _run(spectral_synthesis.spectral_release, source, given)
+    return _run(spectral_synthesis.spectral_release, source, options)
 
 
 @_face(SPECTRAL_RHS)
-def spectral_rhs(source: Readable, given: Options) -> pa.RecordBatchReader:
+def spectral_rhs(source: Readable, options: Options) -> pa.RecordBatchReader:
     """Replace groups of at least k records, formed along principal components, by copies of one record.
 
     Examples:
@@ -169,11 +169,11 @@ def spectral_rhs(source: Readable, given: Options) -> pa.RecordBatchReader:
         >>> min(groups["count_all"].to_pylist()) >= 5
         True
     """
-    return _run(halving.spectral_rhs, source, given)
+    return _run(halving.spectral_rhs, source, options)
 
 
 @_face(SVD_SWAP)
-def svd_swap(source: Readable, given: Options, *, memory: str | None = None) -> pa.RecordBatchReader:
+def svd_swap(source: Readable, options: Options, *, memory: str | None = None) -> pa.RecordBatchReader:
     """Swap the principal components of a table.
 
     Args:
@@ -192,11 +192,11 @@ def svd_swap(source: Readable, given: Options, *, memory: str | None = None) -> 
         >>> released.num_rows, released.column_names
         (400, ['age', 'weight'])
     """
-    return _run(svd.svd_swap, source, given, memory=memory)
+    return _run(svd.svd_swap, source, options, memory=memory)
 
 
 @_face(SYNTHESIZE)
-def synthesize(source: Readable, given: Options) -> pa.RecordBatchReader:
+def synthesize(source: Readable, options: Options) -> pa.RecordBatchReader:
     """Draw new records column by column, of values shared by many people: the release to recommend.
 
     Examples:
@@ -210,20 +210,20 @@ def synthesize(source: Readable, given: Options) -> pa.RecordBatchReader:
         >>> released.num_rows, released.column_names
         (400, ['age', 'weight'])
     """
-    return _run(sequential_synthesis.synthesize, source, given)
+    return _run(sequential_synthesis.synthesize, source, options)
 
 
-def _run(algorithm: _Face, source: Readable, given: Options, **extras: Any) -> pa.RecordBatchReader:
+def _run(algorithm: _Face, source: Readable, options: Options, **extras: Any) -> pa.RecordBatchReader:
     """Run an algorithm on the columns of a source that a call names."""
-    options = {name: value for name, value in given.items() if name != "cols"} | extras
-    cols = given["cols"]
+    arguments = {name: value for name, value in options.items() if name != "cols"} | extras
+    cols = options["cols"]
     if cols is not None:
-        cols = [*cols, *(given.get("by") or ()), *filter(None, [given.get("person")])]
-    if given["seed"] is not None and extras.get("memory") is None:
+        cols = [*cols, *(options.get("by") or ()), *filter(None, [options.get("person")])]
+    if options["seed"] is not None and extras.get("memory") is None:
         if extras.get("reference") is not None:
-            options["reference"] = sort_by_values(read_table(extras["reference"]))
-        return algorithm(sort_by_values(read_table(source, cols)), **options)
+            arguments["reference"] = sort_by_values(read_table(extras["reference"]))
+        return algorithm(sort_by_values(read_table(source, cols)), **arguments)
     if cols is None:
-        return algorithm(source, **options)
+        return algorithm(source, **arguments)
     with use_source(source, cols) as opened:
-        return algorithm(opened, **options)
+        return algorithm(opened, **arguments)

@@ -30,8 +30,14 @@ ALLOWED = frozenset({
 BANNED = frozenset({"found", "given", "made", "one", "others", "own", "some", "told", "what", "whose"})
 """Names of variables that say what happened to a thing, not what it is."""
 
-CLEAN = ("_core", "_methods", "plot", "dbt", "postgresql", "_extension", "job", "cli", "report", "workbench")
-"""The packages in which no variable has such a name any more, but for `FEW` each."""
+CLEAN = (
+    "_bridge", "_core", "_extension", "_measure", "_methods", "_render", "cli", "dbt", "job", "large", "notebook", "plot",
+    "postgresql", "report", "spark", "spectral.py", "workbench",
+)  # fmt: skip
+"""The packages, and modules beside them, in which no variable has such a name any more, but for `FEW` each."""
+
+LEFT = frozenset({"roles.py", "uniques.py"})
+"""Modules of `_measure` that still have such names."""
 
 FEW = 6
 
@@ -79,11 +85,11 @@ def test_functions_are_verbs() -> None:
 
 @pytest.mark.parametrize("package", CLEAN)
 def test_variables_say_what_they_are(package: str) -> None:
-    folder = ROOT / "duckanon" / package
+    place = ROOT / "duckanon" / package
     found = [
         f"{path.name}:{name}"
         for path, tree in modules().items()
-        if folder in path.parents
+        if place in (path, *path.parents) and path.name not in LEFT
         for name in banned_names(tree)
     ]
     assert len(found) <= FEW, found

@@ -163,14 +163,14 @@ def release_function(declared: Release, parcels: Parcels, tasks: Tasks) -> Arrow
 
     def release(tickets: list[list[int] | None], options: dict[str, Any]) -> pa.Array:
         collected = parcels.redeem(tickets[0])
-        others = [_redeem_tickets(parcels, ticket) for ticket in tickets[1:]]
+        rest = [_redeem_tickets(parcels, ticket) for ticket in tickets[1:]]
         if collected is None:
             return pack([pa.table({})])
         on_the_way = [collected.table()]
         refuse_types_that_cannot_travel(on_the_way[0].schema)
         algorithm = import_function(declared.algorithm)
-        options = _select_arguments(algorithm, declared, options) | dict(zip(declared.tables[1:], others, strict=True))
-        with limit_threads(_cells(on_the_way + others)):
+        options = _select_arguments(algorithm, declared, options) | dict(zip(declared.tables[1:], rest, strict=True))
+        with limit_threads(_cells(on_the_way + rest)):
             released = algorithm(on_the_way if declared.hands_over else on_the_way.pop(), **options)
             tables = [released.read_all() if isinstance(released, pa.RecordBatchReader) else released]
         del released
@@ -230,10 +230,10 @@ def column_report_function(declared: ColumnReport, tasks: Tasks) -> ArrowFunctio
 def scalar_function(declared: Scalar) -> ArrowFunction:
     """Make the function of single values, which come as one struct a row."""
 
-    def value(given: dict[str, Any]) -> Any:
-        if faults := declared.faults(given, IN_SQL):
+    def value(options: dict[str, Any]) -> Any:
+        if faults := declared.faults(options, IN_SQL):
             raise ValueError(" ".join(faults))
-        return import_function(declared.algorithm)(**declared.arguments(given))
+        return import_function(declared.algorithm)(**declared.arguments(options))
 
     def column(*arguments: pa.Array) -> pa.Array:
         return pa.array([value(_plain(row)) for row in arguments[0].to_pylist()], declared.result)
@@ -315,10 +315,10 @@ def _select_arguments(
 
     The query has chosen the columns by then. Any other option that it forgets is an error.
     """
-    own = inspect.signature(algorithm).parameters
+    parameters = inspect.signature(algorithm).parameters
     optional = {*declared.columns, "tell"}
-    given = declared.arguments(options) | {"tell": progress.advance}
-    return {name: value for name, value in given.items() if name in own or name not in optional}
+    arguments = declared.arguments(options) | {"tell": progress.advance}
+    return {name: value for name, value in arguments.items() if name in parameters or name not in optional}
 
 
 def _cells(tables: list[Any]) -> int:

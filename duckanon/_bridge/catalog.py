@@ -143,10 +143,10 @@ def _wrap_methods() -> None:
 def _noting_cursor(cursor: Callable[..., duckdb.DuckDBPyConnection]) -> Callable[..., duckdb.DuckDBPyConnection]:
     @functools.wraps(cursor, assigned=("__name__", "__doc__"))
     def noting(self: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-        made = cursor(self)
+        con = cursor(self)
         if self in _PLACES:
-            _watch(made, is_fresh=True)
-        return made
+            _watch(con, is_fresh=True)
+        return con
 
     return noting
 

@@ -55,8 +55,8 @@ def without_values(message: str) -> str:
     """
     bare = _APPENDED.sub("", message)
     for begin, describe in _KNOWN:
-        if re.match(begin, bare) and (told := describe(bare)):
-            return told
+        if re.match(begin, bare) and (sentence := describe(bare)):
+            return sentence
     kind = re.match(r"[A-Z]\w+(?: [A-Za-z]\w+)*?(?= ?Error: )", bare)
     return f"{kind[0]} error" if kind else "an error of DuckDB's"
 
@@ -70,59 +70,59 @@ def _csv_line(message: str) -> str:
     if counts := _last(r"^Expected Number of Columns: (\d+) Found: (\d+)$", message):
         few_or_many = "too few" if int(counts[2]) < int(counts[1]) else "too many"
         return f"{where} has {few_or_many} values for {counts[1]} columns"
-    for words, told in (
+    for words, fault in (
         ("Invalid unicode", "is not UTF-8 text"),
         ("Value with unterminated quote found", "has a quote that does not end"),
         ("Maximum line size of", "is too long"),
     ):
         if _last(rf"^{words}", message):
-            return f"{where} {told}"
+            return f"{where} {fault}"
     return f"{where} cannot be read as CSV"
 
 
-def _of_file(told: str) -> Callable[[str], str]:
+def _of_file(template: str) -> Callable[[str], str]:
     """Say something of the file that a message names first."""
 
     def describe(message: str) -> str:
         file = re.search(r"""["'](?P<name>[^"'\n]+)["']""", message)
-        return told.format(file=file["name"]) if file else ""
+        return template.format(file=file["name"]) if file else ""
 
     return describe
 
 
 def _json_line(message: str) -> str:
-    found = re.match(r'[\w ]+: [\w ]+ in file "([^"\n]*)",[\w ]* in ([a-z/]+) (\d+)', message)
-    return f"{found[2]} {found[3]} of {found[1]} cannot be read as JSON" if found else ""
+    match = re.match(r'[\w ]+: [\w ]+ in file "([^"\n]*)",[\w ]* in ([a-z/]+) (\d+)', message)
+    return f"{match[2]} {match[3]} of {match[1]} cannot be read as JSON" if match else ""
 
 
 def _conversion(message: str) -> str:
-    found = _CALENDAR.match(message) or _CONVERSION.match(message)
-    if found is None:
+    match = _CALENDAR.match(message) or _CONVERSION.match(message)
+    if match is None:
         return ""
-    column = f' of column "{found["column"]}"' if found["column"] else ""
-    of_type = found["type"].upper()
-    dimensions = found.groupdict().get("dimensions") or ""
+    column = f' of column "{match["column"]}"' if match["column"] else ""
+    of_type = match["type"].upper()
+    dimensions = match.groupdict().get("dimensions") or ""
     return f"a value{column} cannot be converted to {_INTERNAL_TYPES.get(of_type, of_type)}{dimensions}"
 
 
 def _overflow(message: str) -> str:
-    found = re.match(rf"Out of Range Error: Overflow in ([a-z]+) of {_TYPE}", message)
-    return f"an overflow in {found[1]} of {_INTERNAL_TYPES.get(found['type'], found['type'])}" if found else ""
+    match = re.match(rf"Out of Range Error: Overflow in ([a-z]+) of {_TYPE}", message)
+    return f"an overflow in {match[1]} of {_INTERNAL_TYPES.get(match['type'], match['type'])}" if match else ""
 
 
 def _duplicate_key(message: str) -> str:
-    found = re.match(r'Constraint Error: Duplicate key "([^":\n]+): ', message)
-    return f'a value of column "{found[1]}" is there twice, and must not be' if found else ""
+    match = re.match(r'Constraint Error: Duplicate key "([^":\n]+): ', message)
+    return f'a value of column "{match[1]}" is there twice, and must not be' if match else ""
 
 
 def _missing_value(message: str) -> str:
-    found = re.fullmatch(r"Constraint Error: NOT NULL constraint failed: (\S+)", message)
-    return f"a value of {found[1]} is NULL, and must not be" if found else ""
+    match = re.fullmatch(r"Constraint Error: NOT NULL constraint failed: (\S+)", message)
+    return f"a value of {match[1]} is NULL, and must not be" if match else ""
 
 
 def _unknown_column(message: str) -> str:
-    found = re.match(r'Binder Error: (?:Referenced c|C)olumn "((?:[^"\n]|"")+)" (?:was selected|not found)', message)
-    return f'column "{found[1]}" does not exist' if found else ""
+    match = re.match(r'Binder Error: (?:Referenced c|C)olumn "((?:[^"\n]|"")+)" (?:was selected|not found)', message)
+    return f'column "{match[1]}" does not exist' if match else ""
 
 
 def _whole(message: str) -> str:

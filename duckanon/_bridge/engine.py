@@ -50,8 +50,8 @@ def kind_of(error: BaseException) -> str:
         >>> kind_of(ValueError("Catalog Error: Table with name anon does not exist!"))
         'catalog'
     """
-    told = re.match(r"((?:\w+ )+)Error: ", BaseException.__str__(error))
-    return told[1].strip().lower() if told else ""
+    prefix = re.match(r"((?:\w+ )+)Error: ", BaseException.__str__(error))
+    return prefix[1].strip().lower() if prefix else ""
 
 
 _ANY_ARGUMENTS = inspect.Signature([inspect.Parameter("arguments", inspect.Parameter.VAR_POSITIONAL)])

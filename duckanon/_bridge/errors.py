@@ -125,8 +125,8 @@ def plain(message: str, statement: str = "") -> str:
     if wrapped := next(filter(None, (pattern.fullmatch(message) for pattern in _WRAPPED)), None):
         return _APPENDED.sub("", wrapped["sentence"]).strip()
     if call := _reading(message, statement):
-        told = re.sub(r"^(?:IO|Catalog) Error: ", "", without_values(message))
-        return f"anon.{call.name}: {told}."
+        sentence = re.sub(r"^(?:IO|Catalog) Error: ", "", without_values(message))
+        return f"anon.{call.name}: {sentence}."
     return message
 
 
@@ -197,16 +197,16 @@ def _other_arguments(name: str, parameters: str, statement: str) -> str:
 
 def with_columns(sentence: str, statement: str, con: duckdb.DuckDBPyConnection) -> str:
     """Add the nearest column to the sentence about one that does not exist: for those who have the connection."""
-    told = _MISSING.fullmatch(sentence)
-    tables = [table for call in calls_of(statement, told["name"]) for table in call.tables] if told else []
-    if told is None or not tables:
+    match = _MISSING.fullmatch(sentence)
+    tables = [table for call in calls_of(statement, match["name"]) for table in call.tables] if match else []
+    if match is None or not tables:
         return sentence
     try:
         quoted = tables[0].replace("'", "''")
         columns = [str(row[0]) for row in con.execute(f"DESCRIBE FROM query_table('{quoted}')").fetchall()]
     except duckdb.Error:  # a step of the query, say
         return sentence
-    return told["beginning"] + suggest_name(told["column"] or told["other"], columns)
+    return match["beginning"] + suggest_name(match["column"] or match["other"], columns)
 
 
 def without_python(message: str) -> str:
@@ -221,13 +221,13 @@ def without_json(message: str) -> str:
         >>> without_json('IO Error: Write failed: {"exception_type":"IO","exception_message":"Could not \\"write\\""}')
         'IO Error: Could not "write"'
     """
-    found = re.search(r'\{"exception_type":.*', message, re.DOTALL)
-    if found is None:
+    match = re.search(r'\{"exception_type":.*', message, re.DOTALL)
+    if match is None:
         return message
     try:
-        inner = json.loads(found[0], strict=False)
+        inner = json.loads(match[0], strict=False)
     except ValueError:  # cut off, or two of them
-        text = re.search(r'"exception_message":"((?:[^"\\]|\\.)*)', found[0])
+        text = re.search(r'"exception_message":"((?:[^"\\]|\\.)*)', match[0])
         inner = {"exception_message": text[1].replace('\\"', '"') if text else ""}
     kind = re.match(r"(?:\w+ )+Error: ", message)
     return (kind[0] if kind else "") + without_json(str(inner.get("exception_message", "")))
@@ -293,8 +293,8 @@ class Call(NamedTuple):
     def tables(self) -> list[str]:
         """The texts in quotes of the first argument; the argument itself where it is a name."""
         argument = self.positional[0] if self.positional else ""
-        found = [text.replace("''", "'") for text in re.findall(r"'((?:[^']|'')*)'", argument)]
-        return found or ([argument] if re.fullmatch(r"\w+", argument) else [])
+        texts = [text.replace("''", "'") for text in re.findall(r"'((?:[^']|'')*)'", argument)]
+        return texts or ([argument] if re.fullmatch(r"\w+", argument) else [])
 
 
 def calls_of(statement: str, name: str = r"\w+") -> Iterator[Call]:
@@ -304,8 +304,8 @@ def calls_of(statement: str, name: str = r"\w+") -> Iterator[Call]:
         >>> next(calls_of("FROM anon.plan('t', ['a', 'b'], k := 5, persn := 'id') LIMIT 3"))
         Call(name='plan', positional=["'t'", "['a', 'b']"], options={'k': '5', 'persn': "'id'"})
     """
-    for found in re.finditer(rf"\banon\s*\.\s*({name})\s*\(", statement, re.IGNORECASE):
-        yield _call(found[1].lower(), statement[found.end() :])
+    for match in re.finditer(rf"\banon\s*\.\s*({name})\s*\(", statement, re.IGNORECASE):
+        yield _call(match[1].lower(), statement[match.end() :])
 
 
 def _call(name: str, rest: str) -> Call:

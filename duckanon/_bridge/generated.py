@@ -91,17 +91,18 @@ def generate_macros() -> tuple[MacroFile, ...]:
 def signature(declared: Declaration) -> str:
     """Return the parameters of a function with their defaults, as SQL writes them."""
     return ", ".join(
-        one.name if one.is_required else f"{one.name} := {sql.literal(one.default)}" for one in declared.flat
+        parameter.name if parameter.is_required else f"{parameter.name} := {sql.literal(parameter.default)}"
+        for parameter in declared.flat
     )
 
 
 def _public_macro(declared: Declaration) -> MacroFile:
     name, parameters, is_table = declared.name, signature(declared), not isinstance(declared, Scalar)
-    given = ", ".join(f"{sql.literal(one.name)}: {sql.quote(one.name)}" for one in declared.flat)
+    pairs = ", ".join(f"{sql.literal(parameter.name)}: {sql.quote(parameter.name)}" for parameter in declared.flat)
     if is_table:
-        body = f"TABLE\nFROM query(_anon_write({sql.literal(name)}, {{{given}}}, current_setting('default_collation')))"
+        body = f"TABLE\nFROM query(_anon_write({sql.literal(name)}, {{{pairs}}}, current_setting('default_collation')))"
     else:
-        body = f"\n    _anon_{name}({{{given}}})"
+        body = f"\n    _anon_{name}({{{pairs}}})"
     text = (
         f"CREATE OR REPLACE MACRO anon.{name}({parameters}) AS {body};\n"
         f"COMMENT ON MACRO {'TABLE ' * is_table}anon.{name} IS {sql.literal(declared.summary)};\n"
@@ -128,20 +129,20 @@ def write(*arguments: pa.Array) -> pa.Array:
 
     A macro that is made of other functions says fourth which function errors should name, that of the user's call.
     """
-    name, given, collation, *caller = (_value(argument[0]) for argument in arguments)
+    name, options, collation, *caller = (_value(argument[0]) for argument in arguments)
     declared = PUBLIC[name]
     if caller and isinstance(declared, Report):
         declared = replace(declared, caller=caller[0])
-    return pa.array([write_query(declared, declared.defaults | given, collation)])
+    return pa.array([write_query(declared, declared.defaults | options, collation)])
 
 
-def write_query(declared: Declaration, given: Options, collation: str | None = None) -> str:
+def write_query(declared: Declaration, options: Options, collation: str | None = None) -> str:
     """Return the query that answers a call, or refuse it.
 
     Where the session has a default collation, 'F' and 'f' are the same to GROUP BY, and yet a release tells them apart,
     so that a class of k people would be none.
     """
-    faults = declared.faults(given, IN_SQL)
+    faults = declared.faults(options, IN_SQL)
     if (collation or "").lower() not in _BINARY_COLLATIONS:
         faults.append(
             "default_collation must be empty, since people whose values differ would be counted as alike; got "
@@ -150,15 +151,15 @@ def write_query(declared: Declaration, given: Options, collation: str | None = N
     if faults:
         raise ValueError(f"{_caller(declared)}: {' '.join(faults)}")
     if declared.body is not None and ":" in declared.body:
-        return qualify(import_function(declared.body)(given))
+        return qualify(import_function(declared.body)(options))
     if declared.body is not None:
-        return _immune(f"FROM {declared.body}({', '.join(sql.literal(given[one.name]) for one in declared.flat)})")
+        return _immune(f"FROM {declared.body}({', '.join(sql.literal(options[one.name]) for one in declared.flat)})")
     if isinstance(declared, Report):
-        return _immune(_report_query(declared, given))
+        return _immune(_report_query(declared, options))
     if isinstance(declared, ColumnReport):
-        return _immune(_column_query(declared, given))
+        return _immune(_column_query(declared, options))
     assert isinstance(declared, Release)
-    return _immune(_class_query(declared, given) if declared.parameter("keep") else _release_query(declared, given))
+    return _immune(_class_query(declared, options) if declared.parameter("keep") else _release_query(declared, options))
 
 
 def _caller(declared: Declaration) -> str:
@@ -169,100 +170,101 @@ def _caller(declared: Declaration) -> str:
 _immune = functools.lru_cache(maxsize=256)(qualify)
 
 
-def _release_query(declared: Release, given: Options) -> str:
+def _release_query(declared: Release, options: Options) -> str:
     """Write a release that changes every column it takes."""
     tables = _tables(declared)
-    tickets = _tickets(declared, tables, given, is_release=True)
-    run = _run(declared, *tickets, options=_options(declared, given, _hierarchies(declared, given)))
+    tickets = _tickets(declared, tables, options, is_release=True)
+    run = _run(declared, *tickets, options=_options(declared, options, _hierarchies(declared, options)))
     unpack = f"anon.{declared.unpacked_by or '_unpack'}"
-    steps, shape, columns = _steps(declared, tables, given), _step(tables[0]), _columns(given, declared.columns)
-    if declared.numbered and given[declared.numbered]:
-        key = given[declared.numbered]
+    steps, shape, columns = _steps(declared, tables, options), _step(tables[0]), _columns(options, declared.columns)
+    if declared.numbered and options[declared.numbered]:
+        key = options[declared.numbered]
         shape, columns = "'\"_duckanon_shape\"'", [key, *columns]
         number = (
             f"TRY_CAST(CAST(COLUMNS(lambda name: anon._is_among(name, {sql.literal([key])})) AS VARCHAR) AS BIGINT)"
         )
-        others = f"* EXCLUDE ({sql.quote(key)})"  # an alias would be spelled as in the call, not as in the table
-        steps += f", _duckanon_shape AS (SELECT {number}, {others} FROM _duckanon_tbl LIMIT 0)"
+        rest = f"* EXCLUDE ({sql.quote(key)})"  # an alias would be spelled as in the call, not as in the table
+        steps += f", _duckanon_shape AS (SELECT {number}, {rest} FROM _duckanon_tbl LIMIT 0)"
     return f"{steps} FROM {unpack}({run}, {shape}, {sql.literal(columns)})"
 
 
-def _report_query(declared: Report, given: Options) -> str:
+def _report_query(declared: Report, options: Options) -> str:
     """Write a report, whose rows come as one list of structs."""
     tables = _tables(declared)
-    tickets = _tickets(declared, tables, given)
-    run = _run(declared, *tickets, options=_options(declared, given, _hierarchies(declared, given)))
-    return f"{_steps(declared, tables, given)} SELECT unnest({run}, max_depth := 2)"
+    tickets = _tickets(declared, tables, options)
+    run = _run(declared, *tickets, options=_options(declared, options, _hierarchies(declared, options)))
+    return f"{_steps(declared, tables, options)} SELECT unnest({run}, max_depth := 2)"
 
 
-def _column_query(declared: ColumnReport, given: Options) -> str:
+def _column_query(declared: ColumnReport, options: Options) -> str:
     """Write a report on one column, which travels as a list."""
-    caller, table, col = (sql.literal(text) for text in (f"anon.{declared.name}", given["tbl"], given["col"]))
+    caller, table, col = (sql.literal(text) for text in (f"anon.{declared.name}", options["tbl"], options["col"]))
     chosen = f"COLUMNS(_anon_choose(*, {caller}, {table}, {{'col': {col}}}))"
     values = f"(SELECT list(anon._told_apart({caller}, {col}, {chosen})) FROM query_table({table}))"
-    run = _run(declared, values, options=_options(declared, given))
+    run = _run(declared, values, options=_options(declared, options))
     return f"FROM anon.{declared.unpacked_by}({run}, {table}, {col})"
 
 
-def _class_query(declared: Release, given: Options) -> str:
+def _class_query(declared: Release, options: Options) -> str:
     """Write a release that puts people into classes: some columns are changed, others released as they are."""
-    tables, more = [declared.flat[0]], _hierarchies(declared, given)
-    cols, person = sql.literal(given["cols"]), sql.literal(given.get("person"))
-    kept = _columns(given, ("keep", "by"))
-    unpack = declared.unpacked_by(given) if callable(declared.unpacked_by) else declared.unpacked_by
-    in_place = [] if unpack else given["cols"]  # columns of the table's types stand where the table has them
+    tables, more = [declared.flat[0]], _hierarchies(declared, options)
+    cols, person = sql.literal(options["cols"]), sql.literal(options.get("person"))
+    kept = _columns(options, ("keep", "by"))
+    unpack = declared.unpacked_by(options) if callable(declared.unpacked_by) else declared.unpacked_by
+    in_place = [] if unpack else options["cols"]  # columns of the table's types stand where the table has them
     chosen = sql.literal([*in_place, *kept, "_duckanon_none"])
-    if "*" in (given.get("keep") or ()):
+    if "*" in (options.get("keep") or ()):
         is_kept = f"anon._is_kept(name, {cols}, {sql.literal(kept)}, {person})"
         chosen = f"lambda name: anon._is_among(name, {sql.literal(in_place)}) OR {is_kept}"
         refused = (
-            f"anon._refused_keep(NULL, {sql.literal(given['tbl'])}, {cols}, {sql.literal(given['keep'])}, {person})"
+            f"anon._refused_keep(NULL, {sql.literal(options['tbl'])}, {cols}, {sql.literal(options['keep'])}, {person})"
         )
         more["refused"] = f"(SELECT sentence FROM {refused})"
         more["keep"] = "(SELECT list(column_name) FROM anon._columns('\"_duckanon_kept\"'))"
-    is_ordered = declared.orders_rows and (kept or _columns(given, ("person", "sensitive")))
-    tickets = _tickets(declared, tables, given, cols if is_ordered else None)
-    run = _run(declared, *tickets, options=_options(declared, given, more))
-    further = "".join(f", {sql.literal(given[name])}" for name in declared.unpack_options)
+    is_ordered = declared.orders_rows and (kept or _columns(options, ("person", "sensitive")))
+    tickets = _tickets(declared, tables, options, cols if is_ordered else None)
+    run = _run(declared, *tickets, options=_options(declared, options, more))
+    further = "".join(f", {sql.literal(options[name])}" for name in declared.unpack_options)
     unpacked = f"FROM anon.{unpack}({run}, {_step(tables[0])}, {cols}, '\"_duckanon_kept\"'{further})"
     if unpack is None:
         unpacked = f"SELECT * EXCLUDE (_duckanon_none) FROM anon._unpack({run}, '\"_duckanon_kept\"', '')"
     return (
-        f"{_steps(declared, tables, given)}, _duckanon_kept AS (SELECT COLUMNS({chosen}) FROM (SELECT *, "
+        f"{_steps(declared, tables, options)}, _duckanon_kept AS (SELECT COLUMNS({chosen}) FROM (SELECT *, "
         f"NULL::VARCHAR AS _duckanon_none FROM anon._release_shape({_step(tables[0])}, ''))) {unpacked}"
     )
 
 
-def _steps(declared: Release | Report, tables: Iterable[Parameter], given: Options) -> str:
+def _steps(declared: Release | Report, tables: Iterable[Parameter], options: Options) -> str:
     """Write the columns that travel as a step for each table that is given; an unknown column is refused there."""
     named = {
-        one.name: _columns(given, (one.name,))
-        for one in declared.flat
-        if one.name in declared.columns or (one.name in ("person", "sensitive", "keep", "by") and given[one.name])
+        parameter.name: _columns(options, (parameter.name,))
+        for parameter in declared.flat
+        if parameter.name in declared.columns
+        or (parameter.name in ("person", "sensitive", "keep", "by") and options[parameter.name])
     }
-    is_numbered = isinstance(declared, Report) and declared.row_key is not None and given[declared.row_key] is None
+    is_numbered = isinstance(declared, Report) and declared.row_key is not None and options[declared.row_key] is None
     number = ", row_number() OVER () AS _duckanon_number" * is_numbered
 
     def write_choice(table: str) -> str:
         known = f"_anon_choose(*, '{_caller(declared)}', {sql.literal(table)}, {sql.structure(named)})"
         if "*" not in named.get("keep", ()):
             return known
-        cols, keep, person = (sql.literal(given.get(name)) for name in ("cols", "keep", "person"))
+        cols, keep, person = (sql.literal(options.get(name)) for name in ("cols", "keep", "person"))
         is_kept = f"anon._is_kept(name, {cols}, {keep}, {person})"
         return f"list_filter(*, lambda name: list_contains({known}, name) OR {is_kept})"
 
     steps = []
-    for one in tables:
-        table = given[one.name]
+    for parameter in tables:
+        table = options[parameter.name]
         if isinstance(table, str) and isinstance(declared, Report) and declared.rows_by:
-            columns = sql.literal(_columns(given, declared.columns))
+            columns = sql.literal(_columns(options, declared.columns))
             rows = f"FROM anon.{declared.rows_by}('{_caller(declared)}', {sql.literal(table)}, {columns})"
         elif isinstance(table, str):
             rows = f"SELECT COLUMNS({write_choice(table)}){number} FROM query_table({sql.literal(table)})"
         elif table is not None:
             rows = sql.stack_tables(table, write_choice, isinstance(declared, Report) and declared.stacks_columns)
         if table is not None:
-            steps.append(f"_duckanon_{one.name} AS NOT MATERIALIZED ({rows})")
+            steps.append(f"_duckanon_{parameter.name} AS NOT MATERIALIZED ({rows})")
     return "WITH " + ", ".join(steps)
 
 
@@ -277,7 +279,7 @@ def _step(table: Parameter) -> str:
 def _tickets(
     declared: Declaration,
     tables: Iterable[Parameter],
-    given: Options,
+    options: Options,
     coded: str | None = None,
     is_release: bool = False,
 ) -> list[str]:
@@ -286,35 +288,35 @@ def _tickets(
     Rows come in the order of all their values where there is a seed, and in that of all but those that are `coded`.
     `is_release`: the function releases all columns of its tables.
     """
-    order = sql.literal(given.get("seed")) + ", true" if coded is None else f"0, true, coded := {coded}"
+    order = sql.literal(options.get("seed")) + ", true" if coded is None else f"0, true, coded := {coded}"
     more = f", caller := {sql.literal(_caller(declared))}" + ", is_release := true" * is_release
     tickets = []
-    for one in tables:
-        ticket = f"anon._tickets({_step(one)}, '', {order}{more})"
-        ticket = ticket if one.is_required else f"coalesce({ticket}, [])"
-        tickets.append("NULL::BIGINT[]" if given[one.name] is None else ticket)
+    for parameter in tables:
+        ticket = f"anon._tickets({_step(parameter)}, '', {order}{more})"
+        ticket = ticket if parameter.is_required else f"coalesce({ticket}, [])"
+        tickets.append("NULL::BIGINT[]" if options[parameter.name] is None else ticket)
     return tickets
 
 
-def _columns(given: Options, parameters: Iterable[str]) -> list[str]:
+def _columns(options: Options, parameters: Iterable[str]) -> list[str]:
     """Return the columns that some parameters name, each once: lists of names and single ones."""
-    named = [given.get(parameter) or [] for parameter in parameters]
+    named = [options.get(parameter) or [] for parameter in parameters]
     return list({name.lower(): name for some in named for name in ([some] if isinstance(some, str) else some)}.values())
 
 
-def _options(declared: Declaration, given: Options, more: dict[str, str] | None = None) -> str:
+def _options(declared: Declaration, options: Options, more: dict[str, str] | None = None) -> str:
     """Write the options of a call: those that are known as one text, and what the query finds out."""
     names_tables = isinstance(declared, Report) and declared.stacks_columns
-    tables = [] if names_tables else [one.name for one in _tables(declared)]
-    known = {name: value for name, value in given.items() if name not in tables and name not in (more or {})}
+    tables = [] if names_tables else [table.name for table in _tables(declared)]
+    known = {name: value for name, value in options.items() if name not in tables and name not in (more or {})}
     known |= {"caller": declared.caller} if isinstance(declared, Report) and declared.caller else {}
     fields = {"_written": sql.literal(sql.options_text(known)), **(more or {})}
     return "{" + ", ".join(f"{sql.literal(name)}: {text}" for name, text in fields.items()) + "}"
 
 
-def _hierarchies(declared: Declaration, given: Options) -> dict[str, str]:
+def _hierarchies(declared: Declaration, options: Options) -> dict[str, str]:
     """Write the rows of all hierarchies that are given as one list: column_name (lower case), leaf, level, label."""
-    tables = given.get("hierarchies") or {}
+    tables = options.get("hierarchies") or {}
     each = " UNION ALL ".join(
         f"FROM anon._hierarchy('anon.{declared.name}', {sql.literal(column.lower())}, {sql.literal(table)})"
         for column, table in tables.items()
@@ -349,16 +351,16 @@ def choose(*arguments: pa.Array) -> pa.Array:
     case does not matter, and what is NULL is left out. Columns that are called as our own steps are would be taken for
     them, also those that only travel along.
     """
-    columns, caller, table, given = (_value(argument[0]) for argument in arguments)
+    columns, caller, table, options = (_value(argument[0]) for argument in arguments)
     spelled = {name.lower(): name for name in columns}
-    own = next((name for name in columns if name.lower().startswith("_duckanon_") and name != "_duckanon_none"), None)
-    if own is not None:  # but the empty column that macros add where one must be there
+    clash = next((name for name in columns if name.lower().startswith("_duckanon_") and name != "_duckanon_none"), None)
+    if clash is not None:  # but the empty column that macros add where one must be there
         raise ValueError(
-            f"{caller}: the table must not have a column that begins with _duckanon_; got {own}: rename it first."
+            f"{caller}: the table must not have a column that begins with _duckanon_; got {clash}: rename it first."
         )
-    names = _columns(given, given)
+    names = _columns(options, options)
     for name in names:
-        if name.lower() not in spelled and not (name == "*" and name in (given.get("keep") or ())):
+        if name.lower() not in spelled and not (name == "*" and name in (options.get("keep") or ())):
             raise ValueError(f'{caller}: column "{name}" does not exist in {table}{suggest_name(name, columns)}')
     wanted = {name.lower() for name in names}
     chosen = [name for name in columns if name.lower() in wanted]

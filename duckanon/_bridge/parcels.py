@@ -176,7 +176,7 @@ def _convert(array: pa.Array) -> pa.Array:
 class Accumulator(Protocol):
     """Collector of blocks of rows."""
 
-    def add(self, rows: pa.Array, *others: pa.Array) -> None:
+    def add(self, rows: pa.Array, *extras: pa.Array) -> None:
         """Take in a block: a struct array with the rows, and whatever else the macro passes along."""
 
     def merge(self, other: Any) -> None:
@@ -203,14 +203,14 @@ class Parcels:
         """
 
         def park(*arguments: pa.Array) -> pa.Array:
-            rows, calls, *others = arguments
+            rows, calls, *extras = arguments
             rows = pa.chunked_array(map(plain, rows.chunks)) if isinstance(rows, pa.ChunkedArray) else plain(rows)
             call, thread = calls[0].as_py(), threading.get_ident()
             accumulators = self._waiting.thing(call, dict)  # by thread
             is_first = thread not in accumulators
             if is_first:
-                accumulators[thread] = make(rows, *others)
-            accumulators[thread].add(rows, *others)  # nobody else touches this one: threads need not wait here
+                accumulators[thread] = make(rows, *extras)
+            accumulators[thread].add(rows, *extras)  # nobody else touches this one: threads need not wait here
             if not is_first:
                 return pa.nulls(len(rows), pa.int64())
             return pa.array([call] + [None] * (len(rows) - 1), pa.int64())
@@ -241,14 +241,14 @@ class TableBuilder:
         self._blocks: list[pa.Array] = []
         self._block_bytes = 0
 
-    def add(self, rows: pa.Array, *others: pa.Array) -> None:
+    def add(self, rows: pa.Array, *extras: pa.Array) -> None:
         """Take in a block, and the keys to order its rows by where their order matters."""
         self._blocks += _chunks(rows)
         self._block_bytes += rows.nbytes
         if len(self._blocks) >= 16 or self._is_long():
             self._sort_into_columns()
         if self._keys is not None:
-            for chunk in _chunks(others[0]):
+            for chunk in _chunks(extras[0]):
                 self._keys.append(chunk)
 
     def merge(self, other: TableBuilder) -> None:

@@ -224,16 +224,16 @@ def _create_all(cursor: Connection, engine: Engine) -> list[LateFunction]:
 
 
 def _create_functions(cursor: Connection, engine: Engine, functions: Iterable[LateFunction]) -> None:
-    for one in functions:
+    for function in functions:
         try:
             cursor.create_function(
-                one.name,
-                one.function,
+                function.name,
+                function.function,
                 None,
-                engine.type_of(cursor, one.sql_type),
+                engine.type_of(cursor, function.sql_type),
                 type="arrow",
                 null_handling="special",
-                side_effects=not one.is_constant,
+                side_effects=not function.is_constant,
             )
         except Exception as error:
             if kind_of(error) not in ("catalog", "not implemented"):  # it is there, from a time when the macros failed

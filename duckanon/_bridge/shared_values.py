@@ -38,8 +38,8 @@ def count_shared_values(
     """
     types = {row[0]: str(row[1]) for row in con.execute(f"DESCRIBE FROM {original}").fetchall()}
     people = "count(*)" if person is None else f"count(DISTINCT {sql.quote(person)})"
-    whose = "" if person is None else f", {sql.quote(person)}"
-    found = []
+    person_column = "" if person is None else f", {sql.quote(person)}"
+    counts = []
     for column in columns:
         is_number = _has_numbers(con, types[column])
         least = min(k, _FEWEST) if is_number else k
@@ -56,13 +56,13 @@ def count_shared_values(
             con,
             f"SELECT coalesce(sum(cells) FILTER (holders < {least}), 0)::BIGINT, min(holders) "
             f"FROM (SELECT {value} AS value, count(*) AS cells FROM {released} GROUP BY value) AS shown "
-            f"JOIN (SELECT value, {people} AS holders FROM (SELECT {held} AS value{whose} FROM {original}) "
+            f"JOIN (SELECT value, {people} AS holders FROM (SELECT {held} AS value{person_column} FROM {original}) "
             "GROUP BY value) AS held ON shown.value IS NOT DISTINCT FROM held.value "
             f"WHERE holders >= {least} OR held.value::VARCHAR IS DISTINCT FROM {sql.literal(OTHER)}",
         )
-        found.append((rare, None if is_number else fewest))
-    shared = [fewest for _, fewest in found if fewest is not None]
-    return Shared(sum(rare for rare, _ in found), min(shared) if shared else None)
+        counts.append((rare, None if is_number else fewest))
+    shared = [fewest for _, fewest in counts if fewest is not None]
+    return Shared(sum(rare for rare, _ in counts), min(shared) if shared else None)
 
 
 def _has_numbers(con: sql.Connection, kind: str) -> bool:

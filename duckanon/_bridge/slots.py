@@ -157,8 +157,8 @@ def _times_as_text(column: pa.ChunkedArray) -> pa.ChunkedArray:
     whole = pa.int32() if column.type.bit_width == 32 else pa.int64()
     numbers = column.cast(whole).fill_null(-1).to_numpy()
     is_midnight = numbers == _A_DAY[column.type.unit]
-    others = pa.array(numbers, mask=is_midnight | (numbers < 0)).cast(column.type)
-    texts = others.cast(pa.string()).to_numpy(zero_copy_only=False)
+    times = pa.array(numbers, mask=is_midnight | (numbers < 0)).cast(column.type)
+    texts = times.cast(pa.string()).to_numpy(zero_copy_only=False)
     texts[is_midnight] = "24:00:00"
     return pa.chunked_array([pa.array(texts, pa.string())])
 

@@ -72,8 +72,8 @@ def libpython() -> Path:
     """Find the library of this Python, which the shim loads; some are built without a shared one."""
     for folder in _library_folders():
         for name in _library_names():
-            if name and (found := folder / name).is_file() and found.suffix != ".a":
-                return found
+            if name and (path := folder / name).is_file() and path.suffix != ".a":
+                return path
     name = _library_names()[-1]
     raise ValueError(
         f"duckanon extension: this Python ({sys.executable}) has no shared library {name}, without which DuckDB cannot "

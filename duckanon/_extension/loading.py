@@ -124,20 +124,20 @@ class Connection:
         api = self._api
         with self._result(f"SELECT NULL::{return_type}") as result:
             returned = pointer(api.column_logical_type(result, 0))
-        made, any_type = pointer(api.create_scalar_function()), pointer(api.create_logical_type(TYPE_ANY))
+        handle, any_type = pointer(api.create_scalar_function()), pointer(api.create_logical_type(TYPE_ANY))
         try:
-            api.scalar_function_set_name(made, name.encode())
-            api.scalar_function_set_varargs(made, any_type)
-            api.scalar_function_set_return_type(made, returned)
-            api.scalar_function_set_special_handling(made)
+            api.scalar_function_set_name(handle, name.encode())
+            api.scalar_function_set_varargs(handle, any_type)
+            api.scalar_function_set_return_type(handle, returned)
+            api.scalar_function_set_special_handling(handle)
             if side_effects:
-                api.scalar_function_set_volatile(made)
-            api.scalar_function_set_extra_info(made, self._callbacks.number(name, function), None)
-            api.scalar_function_set_function(made, self._callbacks.pointer)
-            if api.register_scalar_function(self._connection, made) != SUCCESS:
+                api.scalar_function_set_volatile(handle)
+            api.scalar_function_set_extra_info(handle, self._callbacks.number(name, function), None)
+            api.scalar_function_set_function(handle, self._callbacks.pointer)
+            if api.register_scalar_function(self._connection, handle) != SUCCESS:
                 raise DuckDBError(f"Catalog Error: the function {name} cannot be registered.")
         finally:
-            api.destroy_scalar_function(address(made))
+            api.destroy_scalar_function(address(handle))
             api.destroy_logical_type(address(any_type))
             api.destroy_logical_type(address(returned))
 

@@ -45,20 +45,20 @@ def compare_releases(
     )
     names = pc.unique(stacked[RELEASE]).to_pylist()
     rows: list[tuple[Any, ...]] = []
-    others: dict[str, float] = {}
+    baseline: dict[str, float] = {}
     for index, name in enumerate(sorted(names)):
         whole = rows_of(stacked, name)
         class_size = _class_size(everybody, whole)
         release = _draw_rows(whole, max_rows, random)
         read = read_tables(original, release, hierarchies, whole=(everybody, whole), reference=reference)
-        first, other = read.original, read.others[0]
-        if other is not None and not others:
-            others = _statistics(Judged(first, other, [None], {}, {}), coding, random)
+        first, other = read.original, read.outsiders[0]
+        if other is not None and not baseline:
+            baseline = _statistics(Judged(first, other, [None], {}, {}), coding, random)
         kept = _statistics(read, coding, random)
         for test in privacy_tests(read, coding, random, class_size=class_size):
             reference_value = None if test.shift_bound is not None else test.reference
             rows.append((name, "privacy", test.name, test.test_value, reference_value, test.is_within_limit))
-        rows += [(name, "utility", measure, value, others.get(measure), None) for measure, value in kept.items()]
+        rows += [(name, "utility", measure, value, baseline.get(measure), None) for measure, value in kept.items()]
         tell((index + 1) / len(names))
     schema = COMPARE_RELEASES.schema
     return report_columns(dict(zip(schema.names, zip(*rows, strict=True), strict=True)), schema)
@@ -90,7 +90,7 @@ def _statistics(read: Judged, coding: CodingOptions, random: np.random.Generator
     kernel = compare_components(tables.original, tables.released, random=random)
     queries = query_utility(original, read.released, random=random, labels=read.meanings)
     trees = detect_released(
-        original, released, random=random, holdout=read.others[0], categories=coding.categories, halves=False
+        original, released, random=random, holdout=read.outsiders[0], categories=coding.categories, halves=False
     )
     return {
         **{name: value for name, value in medians.items() if value is not None},

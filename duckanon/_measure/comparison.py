@@ -20,7 +20,7 @@ def comparison(
     name: str,
     parameters: tuple[Parameter | Group, ...],
     schema: Sequence[tuple[str, pa.DataType]],
-    others: tuple[str, ...] = (),
+    other_tables: tuple[str, ...] = (),
     **declared: Any,
 ) -> Report:
     """Declare a report on an original, its release, whose labels are read, and perhaps other tables.
@@ -32,6 +32,6 @@ def comparison(
         stage="measure",
         parameters=(*PAIR, *parameters),
         schema=pa.schema(schema),
-        tables=("original", "released", *others),
+        tables=("original", "released", *other_tables),
         **declared,
     )

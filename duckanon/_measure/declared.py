@@ -19,24 +19,24 @@ _DRAWS = Parameter(
 )
 
 
-def _weights_are_of_cols(given: Options) -> str | None:
+def _weights_are_of_cols(options: Options) -> str | None:
     """Refuse weights of other columns."""
-    cols = [name.lower() for name in given["cols"]]
-    unknown = [name for name in given["weights"] or () if name.lower() not in cols]
+    cols = [name.lower() for name in options["cols"]]
+    unknown = [name for name in options["weights"] or () if name.lower() not in cols]
     return f"weights must name columns of cols; got {unknown[0]}." if unknown else None
 
 
-def _draws_have_others(given: Options) -> str | None:
+def _draws_have_others(options: Options) -> str | None:
     """Refuse further releases where there is nobody to tell members from."""
-    if given["draws"] and not (given["reference"] or given["holdout"]):
+    if options["draws"] and not (options["reference"] or options["holdout"]):
         return "draws are attacked by comparing members with other people; name a reference or a holdout."
     return None
 
 
-def _sensitive_is_no_col(given: Options) -> str | None:
+def _sensitive_is_no_col(options: Options) -> str | None:
     """Refuse a sensitive column that the attacker knows already, or that identifies people."""
-    known = [name.lower() for name in (*given["cols"], given["person"])]
-    name = given["sensitive"]
+    known = [name.lower() for name in (*options["cols"], options["person"])]
+    name = options["sensitive"]
     return f"sensitive must be none of cols, nor person; got {name}." if name and name.lower() in known else None
 
 
@@ -105,7 +105,7 @@ PRIVACY_TEST = comparison(
         ("pass", pa.bool_()),
         ("answer", pa.string()),
     ],
-    others=(
+    other_tables=(
         "reference",
         "holdout",
         "stacked",

@@ -43,12 +43,12 @@ def joint_releases(
     """
     if stacked is None:
         raise ValueError("the releases have no rows; give some that have.")
-    found, value_count = _read(stacked, len(releases), cols, person, sensitive, followed)
-    joint = JointCounts.of_nobody(len(found[0].classes))
+    people_of_releases, value_count = _read(stacked, len(releases), cols, person, sensitive, followed)
+    joint = JointCounts.of_nobody(len(people_of_releases[0].classes))
     column = sensitive or ""
     rows = []
-    for place, (name, release) in enumerate(zip(releases, found, strict=True)):
-        progress.advance(place / len(found))
+    for place, (name, release) in enumerate(zip(releases, people_of_releases, strict=True)):
+        progress.advance(place / len(people_of_releases))
         joint = joint.after(release, {column: value_count})
         here = release.classes[release.classes != ABSENT]
         values = release.values.get(column)
@@ -72,15 +72,15 @@ def _read(
     stacked: pa.Table, count: int, cols: Sequence[str], person: str, sensitive: str | None, followed: bool
 ) -> tuple[list[PeopleOfRelease], int]:
     """Give people, classes and sensitive values numbers, and read the classes of each release."""
-    own = {name.lower(): name for name in stacked.column_names}
+    name_of = {name.lower(): name for name in stacked.column_names}
     numbers = stacked[RELEASE].to_numpy()
-    people = number_people(stacked[own[person.lower()]])
+    people = number_people(stacked[name_of[person.lower()]])
     values, value_count = None, 0
     if sensitive is not None:
-        ((values, value_count),) = encode_columns(stacked.select([own[sensitive.lower()]]))
-    classes_of_rows = classify_rows(stacked.select([own[name.lower()] for name in cols]))
+        ((values, value_count),) = encode_columns(stacked.select([name_of[sensitive.lower()]]))
+    classes_of_rows = classify_rows(stacked.select([name_of[name.lower()] for name in cols]))
     everybody = int(people.max(initial=NOBODY)) + 1
-    found = []
+    people_of_releases = []
     for number in range(1, count + 1):
         progress.check()
         rows = np.flatnonzero((numbers == number) & (people != NOBODY))
@@ -93,5 +93,5 @@ def _read(
             shown = values[rows].astype(np.int64)
             pairs[sensitive], counts[sensitive] = count_people_by_value(who, classes, shown, value_count)
             sets = {sensitive: classify_people(who, shown, everybody)} if followed else {}
-        found.append(PeopleOfRelease(classes, pairs, counts, sets))
-    return found, value_count
+        people_of_releases.append(PeopleOfRelease(classes, pairs, counts, sets))
+    return people_of_releases, value_count

@@ -66,10 +66,10 @@ def _decimals(values: Floats) -> int | None:
     return None
 
 
-def column_codes(original: pa.Table, released: pa.Table, others: pa.Table | None) -> list[ColumnCodes]:
+def column_codes(original: pa.Table, released: pa.Table, outsiders: pa.Table | None) -> list[ColumnCodes]:
     """Give equal values of each column the same number in all tables."""
-    people = original if others is None else stack_tables(original, others)
-    found = []
+    people = original if outsiders is None else stack_tables(original, outsiders)
+    columns = []
     for pair in pair_tables(people, released):
         codes, shown = pair.original, pair.released
         if isinstance(pair, NumberPair):
@@ -78,8 +78,8 @@ def column_codes(original: pa.Table, released: pa.Table, others: pa.Table | None
             _, both = np.unique(both, return_inverse=True)
             codes, shown = np.split(both.reshape(-1), [len(codes)])
         inside, outside = np.split(np.asarray(codes, np.int64), [original.num_rows])
-        found.append(ColumnCodes(inside, np.asarray(shown, np.int64), None if others is None else outside))
-    return found
+        columns.append(ColumnCodes(inside, np.asarray(shown, np.int64), None if outsiders is None else outside))
+    return columns
 
 
 Tell = Callable[[float], None]
@@ -128,11 +128,11 @@ def prediction_risk(
 
 def _column_weights(weights: Mapping[str, float], names: list[str]) -> list[float]:
     """Return the weight of each of the measured columns, names, 1 for those that are not named."""
-    given = {name.lower(): weight for name, weight in weights.items()}
-    for name in given:
+    weight_of = {name.lower(): weight for name, weight in weights.items()}
+    for name in weight_of:
         if name not in [measured.lower() for measured in names]:
             raise ValueError(f"weights must name columns that are not left out as derived; got {name}.")
-    result = [float(given.get(name.lower(), 1.0)) for name in names]
+    result = [float(weight_of.get(name.lower(), 1.0)) for name in names]
     if not sum(result):
         raise ValueError("weights must be above 0 for one column at least; got 0 for all.")
     return result
@@ -176,19 +176,19 @@ def privacy_tests(
 ) -> list[PrivacyTest]:
     """Test a release that was read, against the first of the other tables, and with the second as holdout."""
     coded = matrices(read, coding)
-    reference, holdout = (*coded.values.others, None)[:2]
+    reference, holdout = (*coded.values.outsiders, None)[:2]
     cells, rounded = None, None
     columns: list[ColumnCodes] = []
     plain: Amounts | None = None
     if coded.variances is not None:
-        others = None if read.others[0] is None else read.plain(read.others[0])
+        outsiders = None if read.outsiders[0] is None else read.plain(read.outsiders[0])
         cells = ReleasedCells(
-            coded.variances, [column.cells for column in read.columns], read.plain(read.original), others
+            coded.variances, [column.cells for column in read.columns], read.plain(read.original), outsiders
         )
     else:
         release = with_digits_of(read.original, read.released)
         rounded = None if release is read.released else coded.values.encoding.matrix(release)
-        outside = next((table for table in reversed(read.others) if table is not None), None)
+        outside = next((table for table in reversed(read.outsiders) if table is not None), None)
         columns = column_codes(read.original, release, outside)
         # Noise turns a zero that many have, or a code, into another number: no longer special, a code of nobody.
         plain = amounts_of(read.original, read.released, outside)
@@ -205,15 +205,15 @@ def privacy_tests(
     return reference_test.run_privacy_tests(coded.values.original, coded.values.released, random, setting)
 
 
-def amounts_of(original: pa.Table, released: pa.Table, others: pa.Table | None) -> Amounts:
+def amounts_of(original: pa.Table, released: pa.Table, outsiders: pa.Table | None) -> Amounts:
     """Code tables with all numbers as amounts."""
-    coded = encode_tables(original, released, [others], AMOUNTS)
+    coded = encode_tables(original, released, [outsiders], AMOUNTS)
     columns = zip(coded.encoding.columns, coded.encoding.groups, strict=True)
     numbers = [(group, column.width > 1) for column, group in columns if isinstance(column, NumberColumn)]
     return Amounts(
         coded.original,
         coded.released,
-        coded.others[0],
+        coded.outsiders[0],
         np.array([group.start for group, _ in numbers], np.int64),
         np.array([group.start + 1 if has_nulls else -1 for group, has_nulls in numbers], np.int64),
     )
@@ -257,7 +257,7 @@ def linkage_risk(
             known, read_measure_options(read.original.column_names, coding.special, coding.categories)
         )
         known_cols = [name for name in known.column_names if name not in follow]
-    apart = tables.others[0]
+    apart = tables.outsiders[0]
     attacked = _draw_rows(len(tables.original), attacks, random)
     attacked_apart = None if apart is None else _draw_rows(len(apart), attacks, random)
     return inference.linkage_risk(
@@ -279,8 +279,8 @@ def _code_known_cells(
     known = [columns[name.lower()] for name in known_cols]
     people = np.column_stack([column.original[attacked] for column in known])
     apart = None
-    if read.others[0] is not None:
-        apart = np.column_stack([column.numbers(read.others[0].column(column.name)) for column in known])
+    if read.outsiders[0] is not None:
+        apart = np.column_stack([column.numbers(read.outsiders[0].column(column.name)) for column in known])
         apart = apart[attacked_apart]
     cells = {place: column.cells for place, column in enumerate(known) if column.name in read.coarse}
     return inference.KnownCells(cells, people, apart)
@@ -303,13 +303,13 @@ def singling_out_risk(
         return singling_out.cell_singling_out_risk(
             read.plain(read.original),
             [column.cells for column in read.columns],
-            None if control is None else read.plain(read.others[0]),
+            None if control is None else read.plain(read.outsiders[0]),
             random,
             attacks=attacks,
             predicate_columns=predicate_columns,
         )
     is_ordered = np.array([pair_kind(kind) in ("number", "time") for kind in read.original.schema.types])
-    rows, release, apart = _plain_numbers([read.original, read.released, *read.others], is_ordered)
+    rows, release, apart = _plain_numbers([read.original, read.released, *read.outsiders], is_ordered)
     return singling_out.singling_out_risk(
         rows, release, apart, is_ordered, random, attacks=attacks, predicate_columns=predicate_columns
     )
@@ -325,13 +325,13 @@ def _key_apart(table: pa.Table | None, key: str | None) -> tuple[pa.ChunkedArray
 
 def _plain_numbers(tables: list[pa.Table | None], is_ordered: Bools) -> list[Any]:
     """Take numbers and dates as they are, categories as codes that are the same in all tables; NaN is NULL."""
-    given = [table for table in tables if table is not None]
-    matrices = [np.empty((table.num_rows, len(is_ordered))) for table in given]
-    for index, name in enumerate(given[0].column_names):
+    present = [table for table in tables if table is not None]
+    matrices = [np.empty((table.num_rows, len(is_ordered))) for table in present]
+    for index, name in enumerate(present[0].column_names):
         if is_ordered[index]:
-            columns = [read_column_numbers(name, table.column(name)) for table in given]
+            columns = [read_column_numbers(name, table.column(name)) for table in present]
         else:
-            texts = [plain_texts(table.column(name)) for table in given]
+            texts = [plain_texts(table.column(name)) for table in present]
             both = pa.chunked_array([chunk for column in texts for chunk in column.chunks], texts[0].type)
             codes = encode_columns(pa.table({name: both}))[0][0].astype(np.float64)
             codes[np.asarray(both.is_null())] = np.nan

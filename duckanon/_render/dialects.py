@@ -65,13 +65,13 @@ class Dialect:
         """Return an expression that puts rows into a random order; T-SQL's RAND() is the same for all rows."""
         return exp.Anonymous(this="NEWID") if self.name == "tsql" else exp.Rand()
 
-    def write(self, query: exp.Expression, what: str) -> str:
+    def write(self, query: exp.Expression, title: str) -> str:
         """Write a query, below a comment that says what it is and whether such queries were ever run.
 
-        ``what`` must hold nothing that was read from a plan: a line break in it would end the comment.
+        ``title`` must hold nothing that was read from a plan: a line break in it would end the comment.
         """
         tried = "executed in duckanon's tests" if self.is_executed else "rendered, not executed in duckanon's tests"
-        return f"-- {what} ({self.name}: {tried})\n{query.sql(dialect=self.name, pretty=True)}\n"
+        return f"-- {title} ({self.name}: {tried})\n{query.sql(dialect=self.name, pretty=True)}\n"
 
 
 DIALECTS = {

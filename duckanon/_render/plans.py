@@ -94,8 +94,8 @@ def _column(name: str, rows: list[dict[str, Any]] | None) -> PlannedColumn:
         if row["covers"] == covers
     ]
     ordered = _by_lower_end(name, covers, buckets) if covers in ("number", "time") else _by_text(name, buckets)
-    others = (_largest(row["label"] for row in rows if row["covers"] == kind) for kind in ("null", "rest"))
-    return PlannedColumn(name, covers, tuple(ordered), *others)
+    labels = (_largest(row["label"] for row in rows if row["covers"] == kind) for kind in ("null", "rest"))
+    return PlannedColumn(name, covers, tuple(ordered), *labels)
 
 
 def _largest(labels: Iterable[str | None]) -> str | None:
@@ -109,9 +109,9 @@ def _by_lower_end(name: str, covers: str, buckets: list[Bucket]) -> list[Bucket]
     opened = [bucket for bucket in buckets if bucket.lower in _OPEN]
     closed = [(place(bucket.lower), bucket) for bucket in buckets if bucket.lower not in _OPEN]
     if len(opened) > 1 or any(found is None for found, _ in closed):
-        what = "numbers" if covers == "number" else "times such as 2024-05-01 12:00:00"
+        kind = "numbers" if covers == "number" else "times such as 2024-05-01 12:00:00"
         raise ValueError(
-            f'plan must say by {what} where the buckets of column "{name}" begin; one of them may be open.'
+            f'plan must say by {kind} where the buckets of column "{name}" begin; one of them may be open.'
         )
     ends = [found for found, _ in closed]
     if len(set(ends)) < len(ends):
@@ -150,10 +150,10 @@ def time_of(text: str | None) -> tuple[int, str] | None:
 
 def time_text(text: str | None) -> str | None:
     """Return a time as the shortest text: without midnight, and without zeros after the seconds."""
-    found = _TIME.fullmatch(str(text))
-    if found is None:
+    match = _TIME.fullmatch(str(text))
+    if match is None:
         return None
-    day, clock, fraction = found[1], found[2] or "00:00:00", (found[3] or "").rstrip("0")
+    day, clock, fraction = match[1], match[2] or "00:00:00", (match[3] or "").rstrip("0")
     if fraction:
         return f"{day} {clock}.{fraction}"
     return day if clock == "00:00:00" else f"{day} {clock}"

@@ -67,13 +67,13 @@ def render(
     released = {planned.name.lower() for planned in columns}
     kept = _columns_to_keep(keep, released)
     _refuse_person(person, k, released)
-    given = expressions.kinds_of_columns(types)
-    known = [check_kind(planned, given.get(planned.name.lower(), expressions.UNKNOWN), target) for planned in columns]
-    what = f"a plan of {len(columns)} column{'s' * (len(columns) > 1)}"
+    kinds = expressions.kinds_of_columns(types)
+    known = [check_kind(planned, kinds.get(planned.name.lower(), expressions.UNKNOWN), target) for planned in columns]
+    title = f"a plan of {len(columns)} column{'s' * (len(columns) > 1)}"
     if k is None:
-        return target.write(_label_query(columns, known, target, source, kept), f"duckanon.render: {what}")
+        return target.write(_label_query(columns, known, target, source, kept), f"duckanon.render: {title}")
     query = _count_query(columns, known, target, source, kept, k, person)
-    return target.write(query, f"duckanon.render: {what}, classes of at least {k} {'people' if person else 'rows'}")
+    return target.write(query, f"duckanon.render: {title}, classes of at least {k} {'people' if person else 'rows'}")
 
 
 def _columns_to_keep(keep: Sequence[str] | None, released: set[str]) -> list[str]:
@@ -186,8 +186,8 @@ def _count_query(
     code_names = [f"_duckanon_code_{recoder.place}" for recoder in recoders]
     inner = [_named(recoder.expression(), name) for recoder, name in zip(recoders, code_names, strict=True)]
     passed = [column(name) for name in [*code_names, *kept]]
-    whose = [] if person is None else [_named(column(person), _PERSON)]
-    coded = exp.select(*inner, *(column(name) for name in kept), *whose, copy=False).from_(source, copy=False)
+    person_columns = [] if person is None else [_named(column(person), _PERSON)]
+    coded = exp.select(*inner, *(column(name) for name in kept), *person_columns, copy=False).from_(source, copy=False)
     below = _join_lists(coded, recoders).subquery(_CODED, copy=False)
     if person is None:
         people = exp.Window(this=exp.Count(this=exp.Star()), partition_by=[column(name) for name in code_names])

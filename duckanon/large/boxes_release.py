@@ -51,7 +51,7 @@ _BATCH = 100_000
 def boxes(
     source: Source,
     target: Target,
-    given: Options,
+    options: Options,
     *,
     memory: str = "2GB",
     seed: int | None = None,
@@ -64,47 +64,51 @@ def boxes(
         source, target, memory, temporary, replace: As for `workspace`.
         seed: Makes the boxes of the same rows in the same order repeatable; the order of the released rows never is.
     """
-    k, l, box, seconds = (given[name] for name in ("k", "l", "box", "seconds"))  # noqa: E741 - the papers' name
-    with open_workspace("anon.boxes", given, source, target, memory, temporary, replace) as (work, what):
-        survey = numbers_of(work, what, k, seed)
-        statistics_asked = boxed_table.read_statistics(given["statistics"], what.names)
-        shape = arrow_reader(work.con.sql(f"SELECT {sql.quote_all(what.columns)} FROM {SOURCE} LIMIT 0"), 1).read_all()
-        distances = boxed_table.read_distances(shape, what.names, given["epsilon"])
-        sensitivity = combine_sensitivities(survey.moments, what.names, statistics_asked)
-        is_counted = box == "parts" and what.person is None
-        whole = WholeTable(sensitivity, *(_parts(work, what, k, is_exact=l > 1) if is_counted else ()))
-        part_rows = work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names))
+    k, l, box, seconds = (options[name] for name in ("k", "l", "box", "seconds"))  # noqa: E741 - the papers' name
+    with open_workspace("anon.boxes", options, source, target, memory, temporary, replace) as (work, layout):
+        survey = numbers_of(work, layout, k, seed)
+        statistics_asked = boxed_table.read_statistics(options["statistics"], layout.names)
+        shape = arrow_reader(
+            work.con.sql(f"SELECT {sql.quote_all(layout.columns)} FROM {SOURCE} LIMIT 0"), 1
+        ).read_all()
+        distances = boxed_table.read_distances(shape, layout.names, options["epsilon"])
+        sensitivity = combine_sensitivities(survey.moments, layout.names, statistics_asked)
+        is_counted = box == "parts" and layout.person is None
+        whole = WholeTable(sensitivity, *(_parts(work, layout, k, is_exact=l > 1) if is_counted else ()))
+        part_rows = work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(layout.names))
         weights = sensitivity.at(list(survey.sample.values()))
-        apart = [distances.get(name, 0.0) for name in what.names]
+        apart = [distances.get(name, 0.0) for name in layout.names]
         tree = fit_tree(survey.sample, weights, survey.rows, k, part_rows, l, apart)
-        files = pipeline.route(work, what.columns, tree, what.expressions, k, what.person)
-        options = options_of_parts(what, given) | {"seconds": None if seconds is None else seconds / len(files)}
-        shaping = {name for name, weight in zip(what.names, weights, strict=True) if np.max(weight) > 0}
-        of_boxes = BoxColumns(what, set() if box in ("bounds", "rounded") else set(what.names) - shaping)
+        files = pipeline.route(work, layout.columns, tree, layout.expressions, k, layout.person)
+        part_options = options_of_parts(layout, options) | {
+            "seconds": None if seconds is None else seconds / len(files)
+        }
+        shaping = {name for name, weight in zip(layout.names, weights, strict=True) if np.max(weight) > 0}
+        of_boxes = BoxColumns(layout, set() if box in ("bounds", "rounded") else set(layout.names) - shaping)
 
         def release_part(part: pa.Table) -> pa.Table:
-            return boxed_table.boxes(part, **options, whole=whole)
+            return boxed_table.boxes(part, **part_options, whole=whole)
 
-        return pipeline.run_pipeline(work, what, files, release_part, of_boxes, k, survey.rows, part_rows)
+        return pipeline.run_pipeline(work, layout, files, release_part, of_boxes, k, survey.rows, part_rows)
 
 
 def _parts(
-    work: Workspace, what: Checked, k: int, *, is_exact: bool
+    work: Workspace, layout: Checked, k: int, *, is_exact: bool
 ) -> tuple[dict[str, NumberSupport], dict[str, NumberParts]]:
     """Cut columns into parts that k people of the whole table share, where their values can be counted in memory.
 
     Where they cannot, or where people have several rows, each part of the table cuts its columns itself, for k people
     of its own.
     """
-    supports, found = {}, {}
-    for name in what.names:
+    supports, parts = {}, {}
+    for name in layout.names:
         counts = count_values(work, name, k)
         if counts is None:
             continue
         numbers = read_numbers(pa.table({name: counts.values}), [name])[name]
         supports[name] = find_support(counts.values.type, numbers, k, None, counts.people, is_exact=is_exact)
-        found[name] = cut_counts(numbers, counts.people, k, supports[name])
-    return supports, found
+        parts[name] = cut_counts(numbers, counts.people, k, supports[name])
+    return supports, parts
 
 
 class BoxColumns(pipeline.Columns):
@@ -113,8 +117,8 @@ class BoxColumns(pipeline.Columns):
     Every box covers the `covered` columns from end to end, in the whole table.
     """
 
-    def __init__(self, what: Checked, covered: set[str]) -> None:
-        super().__init__(what)
+    def __init__(self, layout: Checked, covered: set[str]) -> None:
+        super().__init__(layout)
         self._ends_of_parts: dict[str, list[tuple[Any, Any]]] = {name: [] for name in covered}
         self._ends: dict[str, tuple[Any, Any]] = {}
         self._count = 0
@@ -140,7 +144,7 @@ class BoxColumns(pipeline.Columns):
     def finish(self, block: pa.Table) -> pa.Table:
         """Return the columns that are released: the box, the intervals, and what is kept."""
         columns = {"box": pa.array(self._order[block.column("_duckanon_box").to_numpy() - 1])}
-        for name in self._what.names:
+        for name in self._layout.names:
             ends = [block.column(which).combine_chunks() for which in (name, HIGH_PREFIX + name)]
             if name in self._ends:
                 ends = [
@@ -148,7 +152,7 @@ class BoxColumns(pipeline.Columns):
                     for old, end in zip(ends, self._ends[name], strict=True)
                 ]
             columns[name] = pa.StructArray.from_arrays(ends, ["lo", "hi"])
-        return pa.table(columns | {name: block.column(name) for name in self._what.kept})
+        return pa.table(columns | {name: block.column(name) for name in self._layout.kept})
 
 
 def sample_rows(work: Workspace, columns: int) -> int:
@@ -156,17 +160,17 @@ def sample_rows(work: Workspace, columns: int) -> int:
     return min(max(work.memory.part // (_BYTES_OF_DRAWN * max(columns, 1)), _LEAST_SAMPLE), SAMPLE)
 
 
-def numbers_of(work: Workspace, what: Checked, k: int, seed: int | None) -> Survey:
+def numbers_of(work: Workspace, layout: Checked, k: int, seed: int | None) -> Survey:
     """Read the columns as numbers, once, or say which of them no interval holds."""
-    rows, nulls = rows_and_nulls(work.con, what.names)
+    rows, nulls = rows_and_nulls(work.con, layout.names)
     if k > rows:
         raise ValueError(f"k must be at most the number of records, {rows}; got {k}.")
     for name, count in nulls.items():
         if count:
             raise ValueError(f'column "{name}" has {count} NULLs, which no interval contains; remove them.')
-    reader = arrow_reader(work.con.sql(f"SELECT {sql.quote_all(what.names)} FROM {SOURCE}"), _BATCH)
+    reader = arrow_reader(work.con.sql(f"SELECT {sql.quote_all(layout.names)} FROM {SOURCE}"), _BATCH)
     tables = (pa.Table.from_batches([batch]) for batch in reader)
-    return survey_table(tables, what.names, rows, sample_rows(work, len(what.names)), seed)
+    return survey_table(tables, layout.names, rows, sample_rows(work, len(layout.names)), seed)
 
 
 MICROAGGREGATE_BYTES_OF_ROW, MICROAGGREGATE_BYTES_OF_CELL = 160, 80
@@ -181,7 +185,7 @@ _FAST = METHOD.having(rule=OneOf("fast"), default="fast", meaning="`'mdav'` woul
 def microaggregate(
     source: Source,
     target: Target,
-    given: Options,
+    options: Options,
     *,
     memory: str = "2GB",
     seed: int | None = None,
@@ -194,21 +198,21 @@ def microaggregate(
         source, target, memory, temporary, replace: As for `workspace`.
         seed: Makes the groups of the same rows in the same order repeatable; the order of the released rows never is.
     """
-    k = given["k"]
-    with open_workspace("anon.microaggregate", given, source, target, memory, temporary, replace) as (work, what):
-        survey = numbers_of(work, what, k, seed)
-        deviations = [survey.moments.deviation(place) for place in range(len(what.names))]
-        part_rows = work.memory.part // (MICROAGGREGATE_BYTES_OF_ROW + MICROAGGREGATE_BYTES_OF_CELL * len(what.names))
-        weights = combine_sensitivities(survey.moments, what.names).at(list(survey.sample.values()))
+    k = options["k"]
+    with open_workspace("anon.microaggregate", options, source, target, memory, temporary, replace) as (work, layout):
+        survey = numbers_of(work, layout, k, seed)
+        deviations = [survey.moments.deviation(place) for place in range(len(layout.names))]
+        part_rows = work.memory.part // (MICROAGGREGATE_BYTES_OF_ROW + MICROAGGREGATE_BYTES_OF_CELL * len(layout.names))
+        weights = combine_sensitivities(survey.moments, layout.names).at(list(survey.sample.values()))
         tree = fit_tree(survey.sample, weights, survey.rows, k, part_rows)
-        files = pipeline.route(work, what.columns, tree, what.expressions, k, what.person)
-        options = options_of_parts(what, given)
-        columns: pipeline.Columns = BoxColumns(what, set()) if given["label"] == "interval" else _Values(what)
+        files = pipeline.route(work, layout.columns, tree, layout.expressions, k, layout.person)
+        part_options = options_of_parts(layout, options)
+        columns: pipeline.Columns = BoxColumns(layout, set()) if options["label"] == "interval" else _Values(layout)
 
         def release_part(part: pa.Table) -> pa.Table:
-            return microaggregated_table.microaggregate(part, **options, deviations=deviations)
+            return microaggregated_table.microaggregate(part, **part_options, deviations=deviations)
 
-        return pipeline.run_pipeline(work, what, files, release_part, columns, k, survey.rows, part_rows)
+        return pipeline.run_pipeline(work, layout, files, release_part, columns, k, survey.rows, part_rows)
 
 
 class _Values(pipeline.Columns):
@@ -216,5 +220,5 @@ class _Values(pipeline.Columns):
 
     def finish(self, block: pa.Table) -> pa.Table:
         """Return the columns that are released, in the table's order."""
-        wanted = {*self._what.names, *self._what.kept}
-        return block.select([name for name in self._what.types if name in wanted])
+        wanted = {*self._layout.names, *self._layout.kept}
+        return block.select([name for name in self._layout.types if name in wanted])

@@ -62,9 +62,9 @@ def rows_and_nulls(con: duckdb.DuckDBPyConnection, names: Sequence[str]) -> tupl
     return rows, {name: rows - count for name, count in zip(names, known, strict=True)}
 
 
-def resolve_columns(con: duckdb.DuckDBPyConnection, given: Options) -> Checked:
+def resolve_columns(con: duckdb.DuckDBPyConnection, options: Options) -> Checked:
     """Find the columns that a call names in the source, and refuse those that it does not have or must not release."""
-    cols, person, kept = given["cols"], given.get("person"), given.get("kept", Kept())
+    cols, person, kept = options["cols"], options.get("person"), options.get("kept", Kept())
     types = sql.columns(con, SOURCE)
     names = set(match_columns("cols", cols, types))
     people = match_columns("person", [] if person is None else [person], types)
@@ -84,27 +84,27 @@ def resolve_columns(con: duckdb.DuckDBPyConnection, given: Options) -> Checked:
     return Checked(changed, unchanged, people[0] if people else None, types)
 
 
-def refuse_columns(what: Checked) -> None:
+def refuse_columns(layout: Checked) -> None:
     """Refuse columns that no new records are made of: fewer than two, or texts in which rare values have no name."""
-    if len(what.names) < 2:
-        raise ValueError(f"cols must name at least two columns; got {len(what.names)}.")
-    for name in what.names:
-        if what.types[name] in ("UUID", "JSON"):
+    if len(layout.names) < 2:
+        raise ValueError(f"cols must name at least two columns; got {len(layout.names)}.")
+    for name in layout.names:
+        if layout.types[name] in ("UUID", "JSON"):
             raise ValueError(
-                f'column "{name}" has the type {what.types[name]}, which is no text here; cast it to VARCHAR.'
+                f'column "{name}" has the type {layout.types[name]}, which is no text here; cast it to VARCHAR.'
             )
 
 
-def options_of_parts(what: Checked, given: Options) -> dict[str, Any]:
+def options_of_parts(layout: Checked, options: Options) -> dict[str, Any]:
     """Return the options for a part, which keeps the column of people too: the whole release is counted by it."""
-    kept = Kept([*what.kept, *([what.person] if what.person else [])], given["kept"].narrowing)
-    return {**given, "cols": what.names, "person": what.person, "kept": kept}
+    kept = Kept([*layout.kept, *([layout.person] if layout.person else [])], options["kept"].narrowing)
+    return {**options, "cols": layout.names, "person": layout.person, "kept": kept}
 
 
 @contextmanager
 def open_workspace(
     caller: str,
-    given: Options,
+    options: Options,
     source: Source,
     target: Target,
     memory: str,
@@ -117,7 +117,7 @@ def open_workspace(
     """
     try:
         with np.errstate(all="ignore"), workspace(source, target, memory, temporary, replace) as work:
-            yield work, resolve_columns(work.con, given)
+            yield work, resolve_columns(work.con, options)
     except duckdb.InterruptException:
         raise
     except duckdb.Error as error:  # which may quote a value

@@ -34,7 +34,7 @@ _KEPT = "_duckanon_kept"
 def generalize(
     source: Source,
     target: Target,
-    given: Options,
+    options: Options,
     *,
     memory: str = "2GB",
     temporary: Place | None = None,
@@ -51,9 +51,9 @@ def generalize(
         and what that loses: no interval is then finer than such a step. They tell how far a column reaches, and are for
         who has the table.
     """
-    k, most_suppressed = given["k"], given["max_suppressed_fraction"]
-    hierarchies, methods = given["hierarchies"] or {}, given["methods"] or {}
-    with open_workspace("anon.generalize", given, source, target, memory, temporary, replace) as (work, what):
+    k, most_suppressed = options["k"], options["max_suppressed_fraction"]
+    hierarchies, methods = options["hierarchies"] or {}, options["methods"] or {}
+    with open_workspace("anon.generalize", options, source, target, memory, temporary, replace) as (work, layout):
         from duckanon._render.queries import render  # what it loads is the release's memory
 
         trees = {column: f"hierarchy_{place}" for place, column in enumerate(hierarchies)}
@@ -61,29 +61,31 @@ def generalize(
             work.con.register(trees[column], table)
         fixed = {name.lower() for name in trees}
         fixed |= {name.lower() for name, method in methods.items() if method not in ("interval", "round")}
-        planned, steps = _fitting(work, what, fixed, k)
-        options = {name: given[name] for name in ("weights", "methods", "max_suppressed_fraction")}
-        _make_plan(work, planned, given["cols"], k, options | {"hierarchies": trees or None, "person": what.person})
+        planned, steps = _fitting(work, layout, fixed, k)
+        plan_options = {name: options[name] for name in ("weights", "methods", "max_suppressed_fraction")}
+        _make_plan(
+            work, planned, options["cols"], k, plan_options | {"hierarchies": trees or None, "person": layout.person}
+        )
         for name, step in steps.items():
             _put_on_steps(work.con, name, step)
-        _refuse_narrowing(work.con, what, given["kept"].narrowing)
+        _refuse_narrowing(work.con, layout, options["kept"].narrowing)
         plan = arrow_reader(work.con.sql("FROM plan"), 10_000).read_all()
-        passed = [*what.kept, *([what.person] if what.person and what.person not in what.kept else [])]
+        passed = [*layout.kept, *([layout.person] if layout.person and layout.person not in layout.kept else [])]
         types = {
-            name: "VARCHAR" if kind == '"NULL"' else kind for name, kind in what.types.items()
+            name: "VARCHAR" if kind == '"NULL"' else kind for name, kind in layout.types.items()
         }  # as it is released
         coarse = render(plan, "duckdb", SOURCE, keep=passed, types=types)
-        rows = _list_small_classes(work, what, coarse, k, most_suppressed)
+        rows = _list_small_classes(work, layout, coarse, k, most_suppressed)
         if not rows:
             raise ValueError("no class has enough people; nothing is left to release.")
-        block_rows = max(work.memory.part // (BYTES_OF_ROW + BYTES_OF_LABEL * len(what.columns)), 1)
-        results = _in_blocks(work, what, coarse, pipeline.blocks_of(rows, block_rows), rows)
-        wanted = [*what.names, *what.kept]
+        block_rows = max(work.memory.part // (BYTES_OF_ROW + BYTES_OF_LABEL * len(layout.columns)), 1)
+        results = _in_blocks(work, layout, coarse, pipeline.blocks_of(rows, block_rows), rows)
+        wanted = [*layout.names, *layout.kept]
         written = pipeline.mix_results(
-            work, results, lambda block: block.select(wanted), what.person, what.person in what.kept
+            work, results, lambda block: block.select(wanted), layout.person, layout.person in layout.kept
         )
-        smallest = pipeline.count_classes(work, written, what.names, k, what.person, rows)
-        notes = tuple(_note(work.con, what, name, step) for name, step in steps.items())
+        smallest = pipeline.count_classes(work, written, layout.names, k, layout.person, rows)
+        notes = tuple(_note(work.con, layout, name, step) for name, step in steps.items())
         return pipeline.Released(rows, len(results.pieces), smallest, notes, work.reader())
 
 
@@ -111,33 +113,35 @@ def _put_on_steps(con: duckdb.DuckDBPyConnection, name: str, step: float) -> Non
     for lower, upper, label in con.execute(f"SELECT lower, upper, label FROM plan WHERE {of_column}").fetchall():
         low, high = move_cut(lower), move_cut(upper)
         here = f"{of_column} AND lower IS NOT DISTINCT FROM $lower AND upper IS NOT DISTINCT FROM $upper"
-        given = {"lower": lower, "upper": upper}
+        bucket = {"lower": lower, "upper": upper}
         if low == high and low is not None:
-            con.execute(f"DELETE FROM plan WHERE {here}", given).fetchall()
+            con.execute(f"DELETE FROM plan WHERE {here}", bucket).fetchall()
             continue
         if label != "*":
             label = f"<{high}" if low is None else f">={low}" if high is None else f"[{low}, {high})"
-        given |= {"low": low, "high": high, "label": label}
-        con.execute(f"UPDATE plan SET lower = $low, upper = $high, label = $label WHERE {here}", given).fetchall()
+        bucket |= {"low": low, "high": high, "label": label}
+        con.execute(f"UPDATE plan SET lower = $low, upper = $high, label = $label WHERE {here}", bucket).fetchall()
 
 
-def _fitting(work: Workspace, what: Checked, fixed: set[str], k: int) -> tuple[str, dict[str, float]]:
+def _fitting(work: Workspace, layout: Checked, fixed: set[str], k: int) -> tuple[str, dict[str, float]]:
     """Return the table to plan with, the source or one whose numbers are merged until they fit, and their steps.
 
     Where people are counted, a plan looks at the people of each combination. More than k of them decide nothing that k
     do not decide, in whatever class they are: where there are too many, k stand for all others.
     """
-    most = work.memory.part // (BYTES_OF_COMBINATION + BYTES_OF_CELL * len(what.names))
-    numbers = [name for name in what.names if name.lower() not in fixed and is_numeric(work.con, what.types[name])]
+    most = work.memory.part // (BYTES_OF_COMBINATION + BYTES_OF_CELL * len(layout.names))
+    numbers = [name for name in layout.names if name.lower() not in fixed and is_numeric(work.con, layout.types[name])]
     steps: dict[str, float] = {}
-    person = sql.quote(what.person) if what.person else None
+    person = sql.quote(layout.person) if layout.person else None
 
     def merge_expression(name: str) -> str:
         quoted = sql.quote(name)
-        return f"(floor({quoted} / {steps[name]!r}) * {steps[name]!r})::{what.types[name]}" if name in steps else quoted
+        return (
+            f"(floor({quoted} / {steps[name]!r}) * {steps[name]!r})::{layout.types[name]}" if name in steps else quoted
+        )
 
     while True:
-        expressions = {name: merge_expression(name) for name in what.names}
+        expressions = {name: merge_expression(name) for name in layout.names}
         listed = ", ".join(expressions.values())
         with_person = f"{listed}, {person}" if person else listed
         each = "".join(f", approx_count_distinct({expressions[name]})" for name in numbers)
@@ -151,7 +155,7 @@ def _fitting(work: Workspace, what: Checked, fixed: set[str], k: int) -> tuple[s
             (count,) = sql.fetch_row(
                 work.con,
                 f"SELECT sum(least(size, {k + 1}))::BIGINT FROM (SELECT count(*) AS size FROM "
-                f"(SELECT DISTINCT {named}, {person} FROM {SOURCE}) GROUP BY {sql.quote_all(what.names)})",
+                f"(SELECT DISTINCT {named}, {person} FROM {SOURCE}) GROUP BY {sql.quote_all(layout.names)})",
             )
         if count <= most:
             break
@@ -162,11 +166,11 @@ def _fitting(work: Workspace, what: Checked, fixed: set[str], k: int) -> tuple[s
                 f"{count}. Give more memory, fewer columns, or coarser values."
             )
         widest = numbers[values.index(max(values))]
-        steps[widest] = _next_step(work.con, widest, what.types[widest], steps.get(widest), k)
+        steps[widest] = _next_step(work.con, widest, layout.types[widest], steps.get(widest), k)
     selected = ", ".join(f"{expression} AS {sql.quote(name)}" for name, expression in expressions.items())
     rows = f"SELECT {selected}{f', {person}' if person else ''} FROM {SOURCE}"
     if person and people > most:
-        work.con.execute(f"CREATE TABLE {_MERGED} AS {_with_k_people(what.names, person, rows, k)}").fetchall()
+        work.con.execute(f"CREATE TABLE {_MERGED} AS {_with_k_people(layout.names, person, rows, k)}").fetchall()
     elif steps:
         work.con.execute(f"CREATE VIEW {_MERGED} AS {rows}").fetchall()
     else:
@@ -185,7 +189,7 @@ def _with_k_people(names: Sequence[str], person: str, rows: str, k: int) -> str:
     )
 
 
-def _note(con: duckdb.DuckDBPyConnection, what: Checked, name: str, step: float) -> str:
+def _note(con: duckdb.DuckDBPyConnection, layout: Checked, name: str, step: float) -> str:
     """Say what the steps of a column lose by themselves, and what is released of it, as anon.generalization_loss does.
 
     An interval loses its width as a share of the column's range; of whole numbers, [40, 50) is 40 to 49.
@@ -225,24 +229,24 @@ def _next_step(con: duckdb.DuckDBPyConnection, name: str, kind: str, step: float
     return max(first, 2.0) if "INT" in kind else first
 
 
-def _refuse_narrowing(con: duckdb.DuckDBPyConnection, what: Checked, narrowing: Sequence[str] | None) -> None:
+def _refuse_narrowing(con: duckdb.DuckDBPyConnection, layout: Checked, narrowing: Sequence[str] | None) -> None:
     """Refuse kept columns that tell more of a coarse one than its label does."""
-    allowed = {name.lower() for name in [*(narrowing or []), *([what.person] if what.person else [])]}
-    asked = [name for name in what.kept if name.lower() not in allowed]
+    allowed = {name.lower() for name in [*(narrowing or []), *([layout.person] if layout.person else [])]}
+    asked = [name for name in layout.kept if name.lower() not in allowed]
     if not asked:
         return
     judged = con.execute(
         f"SELECT kept_column, column_name, narrows FROM anon.kept_column_risk('{SOURCE}', "
-        f"{sql.literal(what.names)}, {sql.literal(asked)}, plan := 'plan', person := {sql.literal(what.person)})"
+        f"{sql.literal(layout.names)}, {sql.literal(asked)}, plan := 'plan', person := {sql.literal(layout.person)})"
     ).fetchall()
     if refused := describe_judgements(judged, COARSER_TOO):
         raise ValueError(refused)
 
 
-def _list_small_classes(work: Workspace, what: Checked, coarse: str, k: int, most: float) -> int:
+def _list_small_classes(work: Workspace, layout: Checked, coarse: str, k: int, most: float) -> int:
     """List the classes that are too small, and count the rows of all others."""
-    classes = sql.quote_all(what.names)
-    size = f"count(DISTINCT {sql.quote(what.person)})" if what.person else "count(*)"
+    classes = sql.quote_all(layout.names)
+    size = f"count(DISTINCT {sql.quote(layout.person)})" if layout.person else "count(*)"
     work.con.execute(
         f"CREATE TABLE classes AS SELECT {classes}, {size} AS _duckanon_people, count(*) AS _duckanon_rows "
         f"FROM ({coarse}) GROUP BY {classes}"
@@ -258,9 +262,9 @@ def _list_small_classes(work: Workspace, what: Checked, coarse: str, k: int, mos
     return int(rows - small)
 
 
-def _in_blocks(work: Workspace, what: Checked, coarse: str, blocks: int, rows: int) -> pipeline.Mixed:
+def _in_blocks(work: Workspace, layout: Checked, coarse: str, blocks: int, rows: int) -> pipeline.Mixed:
     """Write the rows of all classes that are left, each into a random block."""
-    same = " AND ".join(f"coarse.{sql.quote(n)} IS NOT DISTINCT FROM classes.{sql.quote(n)}" for n in what.names)
+    same = " AND ".join(f"coarse.{sql.quote(n)} IS NOT DISTINCT FROM classes.{sql.quote(n)}" for n in layout.names)
     query = (
         f"SELECT coarse.*, least(floor(anon._random() * {blocks}), {blocks - 1})::INTEGER AS {_BLOCK} "
         f"FROM ({coarse}) AS coarse ANTI JOIN classes ON {same}"

@@ -61,7 +61,7 @@ def sample_table(
     kinds = {field.name: arrow_kind(field.name, field.type) for field in schema}
     held = {name: _Holders(name, k, kind == "category") for name, kind in kinds.items()}
     ends = {name: _Ends(name, k) for name, kind in kinds.items() if kind != "category"}
-    drawn, others = [pa.table(schema.empty_table())], []
+    drawn, extras = [pa.table(schema.empty_table())], []
     for batch in batches:
         chosen = drawing.rows(done, batch.num_rows)
         drawn.append(pa.Table.from_batches([batch]).take(pa.array(chosen)))
@@ -71,13 +71,13 @@ def sample_table(
         places = np.unique(np.concatenate(kept))
         if len(places):
             added = pa.Table.from_batches([batch]).take(pa.array(places))
-            others.append(added.append_column(_PLACE, pa.array(places + done)))
+            extras.append(added.append_column(_PLACE, pa.array(places + done)))
         done += batch.num_rows
     table = pa.concat_tables(drawn)
     count = table.num_rows
-    if others:
+    if extras:
         seen_places = [one.places() for one in held.values()] + [one.places() for one in ends.values()]
-        added = pa.concat_tables(others)
+        added = pa.concat_tables(extras)
         added = added.filter(pa.array(np.isin(added.column(_PLACE).to_numpy(), np.concatenate(seen_places))))
         table = pa.concat_tables([table, added.drop_columns([_PLACE])])
     return Sample(table.combine_chunks(), count)
@@ -185,7 +185,7 @@ _ENDS = "ends_of_numbers"
 def pica(
     source: Source,
     target: Target,
-    given: Options,
+    options: Options,
     *,
     memory: str = "2GB",
     temporary: Place | None = None,
@@ -206,21 +206,21 @@ def pica(
         Its `smallest_class` are the people of the source who share the rarest category or special value that was
         written. Its notes say how large the clusters are, and how many rows a repair has suppressed.
     """
-    k, nulls, seed, checks = (given[name] for name in ("k", "nulls", "seed", "checks"))
-    with open_workspace("anon.pica", given, source, target, memory, temporary, replace) as (work, what):
+    k, nulls, seed, checks = (options[name] for name in ("k", "nulls", "seed", "checks"))
+    with open_workspace("anon.pica", options, source, target, memory, temporary, replace) as (work, layout):
         refuse_unless(Whole(2), "k", k)
         random = make_generator(seed)
-        rows = _rows(work.con, what, nulls)
-        sample = _sample(work, what, k, rows, seed)
-        settings = Settings(k, given["special"], given["categories"], given["derived"])
+        rows = _rows(work.con, layout, nulls)
+        sample = _sample(work, layout, k, rows, seed)
+        settings = Settings(k, options["special"], options["categories"], options["derived"])
         plain = ThesisColumns.of(sample.table, None, nulls, settings, random)
-        whole = _code_sample(plain, sample.drawn, plain.log(given["log"]), given["basis"], checks, random)
-        bytes_of_row = BYTES_OF_ROW + BYTES_OF_CELL * len(what.names) + BYTES_OF_CODE * whole.encoding.width
+        whole = _code_sample(plain, sample.drawn, plain.log(options["log"]), options["basis"], checks, random)
+        bytes_of_row = BYTES_OF_ROW + BYTES_OF_CELL * len(layout.names) + BYTES_OF_CODE * whole.encoding.width
         part_rows = work.memory.part // bytes_of_row
-        size = _size(whole, rows, given["cluster_size"], part_rows)
-        tree, expressions = _tree(work.con, what, whole.encoding, sample, random, rows, size, part_rows)
+        size = _size(whole, rows, options["cluster_size"], part_rows)
+        tree, expressions = _tree(work.con, layout, whole.encoding, sample, random, rows, size, part_rows)
         least = max(k, int(size)) if size < rows else k
-        files = pipeline.route(work, what.columns, tree, expressions, least, None)
+        files = pipeline.route(work, layout.columns, tree, expressions, least, None)
         alike = SurveyColumns(plain, k)
         del plain, sample
 
@@ -239,25 +239,25 @@ def pica(
         return pipeline.Released(results.rows, len(files), fewest, _notes(size, rows, results.rows), work.reader())
 
 
-def _rows(con: duckdb.DuckDBPyConnection, what: Checked, nulls: str) -> int:
+def _rows(con: duckdb.DuckDBPyConnection, layout: Checked, nulls: str) -> int:
     """Count the rows, and refuse what no release is made of."""
-    rows, missing = rows_and_nulls(con, what.names)
+    rows, missing = rows_and_nulls(con, layout.names)
     if rows == 0:
         raise ValueError("the table has no rows; give one that has.")
-    refuse_columns(what)
+    refuse_columns(layout)
     if nulls == "error":
         refuse_nulls(missing)
     return rows
 
 
-def _sample(work: Workspace, what: Checked, k: int, rows: int, seed: int | None) -> Sample:
+def _sample(work: Workspace, layout: Checked, k: int, rows: int, seed: int | None) -> Sample:
     """Draw the rows that columns are read by; an ENUM is text, as in what is released."""
     selected = ", ".join(
-        f"{sql.quote(name)}::VARCHAR AS {sql.quote(name)}" if what.types[name].startswith("ENUM") else sql.quote(name)
-        for name in what.columns
+        f"{sql.quote(name)}::VARCHAR AS {sql.quote(name)}" if layout.types[name].startswith("ENUM") else sql.quote(name)
+        for name in layout.columns
     )
     reader = arrow_reader(work.con.sql(f"SELECT {selected} FROM {SOURCE}"), _BATCH)
-    wanted = min(_SAMPLE, work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names)))
+    wanted = min(_SAMPLE, work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(layout.names)))
     return sample_table(reader, reader.schema, k, rows, wanted, seed)
 
 
@@ -292,15 +292,15 @@ def _size(whole: ClusterSwap, rows: int, asked: float | None, part_rows: int) ->
                 f"cluster_size must be at most {int(part_rows / 1.5)}, so that a cluster fits into memory; got {asked}."
             )
         return float(asked)
-    found = whole.search(None)
-    if found.cluster_size is None:
-        raise ValueError(found.refusal(rows))
-    return found.cluster_size if found.cluster_size < min(len(whole.matrix), SEARCHED_ROWS) else float("inf")
+    result = whole.search(None)
+    if result.cluster_size is None:
+        raise ValueError(result.refusal(rows))
+    return result.cluster_size if result.cluster_size < min(len(whole.matrix), SEARCHED_ROWS) else float("inf")
 
 
 def _tree(
     con: duckdb.DuckDBPyConnection,
-    what: Checked,
+    layout: Checked,
     encoding: Encoding,
     sample: Sample,
     random: np.random.Generator,
@@ -313,12 +313,12 @@ def _tree(
     Where all rows should be one cluster, parts are drawn at random alone: each is like the whole table.
     """
     key = int(random.integers(2**62))
-    expressions = {_CHANCE: f"(hash({sql.quote_all(what.columns)}, {key}) / 18446744073709551616.0)"}
+    expressions = {_CHANCE: f"(hash({sql.quote_all(layout.columns)}, {key}) / 18446744073709551616.0)"}
     tree: Tree = 0
     counts: dict[int, float] = {0: rows}
     if size < rows:
         con.register(_DRAWN, sample.table.slice(0, sample.drawn))
-        axes = dict(_axes(con, what, encoding))
+        axes = dict(_axes(con, layout, encoding))
         con.unregister(_DRAWN)
         columns = {name: numbers for name, (_, numbers) in axes.items()}
         expressions |= {name: expression for name, (expression, _) in axes.items()}
@@ -331,14 +331,14 @@ def _tree(
 
 
 def _axes(
-    con: duckdb.DuckDBPyConnection, what: Checked, encoding: Encoding
+    con: duckdb.DuckDBPyConnection, layout: Checked, encoding: Encoding
 ) -> Iterator[tuple[str, tuple[str, Floats]]]:
     """Say how the tree sees the columns that are numbers: an SQL expression, and the numbers of the sample by it."""
     logged = {column.name for column in encoding.columns if isinstance(column, NumberColumn) and column.logged}
-    for name in what.names:
-        if not has_numbers(con, what.types[name]):
+    for name in layout.names:
+        if not has_numbers(con, layout.types[name]):
             continue
-        expression = what.expressions[name]
+        expression = layout.expressions[name]
         if name in logged:
             least = f"(SELECT min({expression}) FROM {_DRAWN} WHERE {expression} > 0)"
             (lowest,) = sql.fetch_row(con, f"SELECT {least}::DOUBLE")
@@ -369,8 +369,8 @@ def _least_shared(
 
     Returns the people of the source who hold the rarest choice; all rows where there are no choices.
     """
-    (found,) = sql.fetch_row(con, f"SELECT count(*) FROM {written}")
-    if found != rows:
+    (count,) = sql.fetch_row(con, f"SELECT count(*) FROM {written}")
+    if count != rows:
         raise AssertionError("rows are missing in the written release.")
     (fewest,) = sql.fetch_row(con, f"SELECT count(*) FROM {SOURCE}")
     for column in alike.list_independent():

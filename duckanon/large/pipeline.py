@@ -143,9 +143,9 @@ def mix_results(
     writer = people = None
     for block in _blocks(results):
         if apart:
-            whose = block.select([person])
-            people = people or pq.ParquetWriter(beside_people, whose.schema, compression="lz4")
-            people.write_table(whose, row_group_size=_GROUP_ROWS)
+            person_column = block.select([person])
+            people = people or pq.ParquetWriter(beside_people, person_column.schema, compression="lz4")
+            people.write_table(person_column, row_group_size=_GROUP_ROWS)
             block = block.drop_columns([person])
         released = finish(block)
         writer = writer or pq.ParquetWriter(path, released.schema)
@@ -177,16 +177,16 @@ def count_classes(work: Workspace, written: str, classes: Sequence[str], k: int,
     passes = 1
     while True:
         try:
-            found = [_count_share(work.con, written, classes, person, place, passes) for place in range(passes)]
+            shares = [_count_share(work.con, written, classes, person, place, passes) for place in range(passes)]
             break
         except duckdb.OutOfMemoryException:
             if passes >= _MOST_PASSES:
                 raise
             passes *= 4
-    smallest = min(size for size, _ in found if size is not None)
+    smallest = min(size for size, _ in shares if size is not None)
     if smallest < k:
         raise AssertionError(f"a class of the written release has fewer than {k} people.")
-    if sum(class_rows for _, class_rows in found) != rows:
+    if sum(class_rows for _, class_rows in shares) != rows:
         raise AssertionError("rows are missing in the written release.")
     return int(smallest)
 
@@ -234,8 +234,8 @@ class Released:
 class Columns(ABC):
     """The way from the results of parts to the columns of one release; most depend on no other part."""
 
-    def __init__(self, what: Checked) -> None:
-        self._what = what
+    def __init__(self, layout: Checked) -> None:
+        self._layout = layout
 
     def collect(self, result: pa.Table) -> pa.Table:
         """Look at the result of a part, and return it."""
@@ -251,7 +251,7 @@ class Columns(ABC):
 
 def run_pipeline(
     work: Workspace,
-    what: Checked,
+    layout: Checked,
     files: Sequence[Sequence[Path]],
     release: Callable[[pa.Table], pa.Table],
     columns: Columns,
@@ -267,6 +267,6 @@ def run_pipeline(
     count = blocks_of(rows, part_rows)
     results = release_parts(work, files, lambda part: columns.collect(release(part)), count)
     columns.settle()
-    written = mix_results(work, results, columns.finish, what.person, what.person in what.kept)
-    smallest = count_classes(work, written, what.names, k, what.person, rows)
+    written = mix_results(work, results, columns.finish, layout.person, layout.person in layout.kept)
+    smallest = count_classes(work, written, layout.names, k, layout.person, rows)
     return Released(rows, len(files), smallest, reader=work.reader())

@@ -46,13 +46,13 @@ class Divided(NamedTuple):
     apart: list[list[Path]]  # the files of parts that hold the others, at least k rows of every combination
 
 
-def divide_rows(work: Workspace, what: Checked, k: int, left: int, rows: int, part_rows: int) -> Divided:
+def divide_rows(work: Workspace, layout: Checked, k: int, left: int, rows: int, part_rows: int) -> Divided:
     """Set rows apart that share their values with many others, where that leaves less to be searched.
 
     Of a combination that at least `left + k` rows, all of other people, have, all but `left` are set apart: at least k
     of them, so that they are a class whatever becomes of the others.
     """
-    names = sql.quote_all(what.names)
+    names = sql.quote_all(layout.names)
     (combinations,) = sql.fetch_row(work.con, f"SELECT approx_count_distinct(hash({names})) FROM {SOURCE}")
     if rows <= part_rows or 2 * combinations > rows:  # one part needs no others; so many combinations are not frequent
         return Divided(SOURCE, rows, [])
@@ -61,14 +61,14 @@ def divide_rows(work: Workspace, what: Checked, k: int, left: int, rows: int, pa
         f"FROM (SELECT {names}, count(*) - {left} AS _duckanon_rows FROM {SOURCE} GROUP BY {names} "
         f"HAVING count(*) >= {left + k})"
     ).fetchall()
-    (others,) = sql.fetch_row(work.con, f"SELECT coalesce(sum(_duckanon_rows), 0)::BIGINT FROM {_FREQUENT}")
-    if not others:
+    (frequent_rows,) = sql.fetch_row(work.con, f"SELECT coalesce(sum(_duckanon_rows), 0)::BIGINT FROM {_FREQUENT}")
+    if not frequent_rows:
         return Divided(SOURCE, rows, [])
     # a combination of very many rows is itself divided, into pieces of at least k
     piece = max(k, part_rows // 4)
-    count = math.ceil(1.5 * others / part_rows)  # pieces are of different sizes, and so are parts
-    same = " AND ".join(f"source.{sql.quote(n)} IS NOT DISTINCT FROM frequent.{sql.quote(n)}" for n in what.names)
-    columns = ", ".join(f"source.{sql.quote(name)}" for name in what.columns)
+    count = math.ceil(1.5 * frequent_rows / part_rows)  # pieces are of different sizes, and so are parts
+    same = " AND ".join(f"source.{sql.quote(n)} IS NOT DISTINCT FROM frequent.{sql.quote(n)}" for n in layout.names)
+    columns = ", ".join(f"source.{sql.quote(name)}" for name in layout.columns)
     last_piece = f"greatest(_duckanon_rows // {piece}, 1) - 1"
     query = (
         f"SELECT * EXCLUDE (_duckanon_place, _duckanon_number, _duckanon_rows), "
@@ -83,7 +83,7 @@ def divide_rows(work: Workspace, what: Checked, k: int, left: int, rows: int, pa
     work.con.execute(f"DROP TABLE {_FREQUENT}").fetchall()
     inside = sql.literal([str(path) for path in files[0]])
     work.con.execute(f"CREATE VIEW {_INSIDE} AS FROM read_parquet({inside}, hive_partitioning = false)").fetchall()
-    return Divided(_INSIDE, rows - others, [paths for paths in files[1:] if paths])
+    return Divided(_INSIDE, rows - frequent_rows, [paths for paths in files[1:] if paths])
 
 
 CALLER = "anon.recode"
@@ -119,7 +119,7 @@ class _Axis:
 def recode(
     source: Source,
     target: Target,
-    given: Options,
+    options: Options,
     *,
     memory: str = "2GB",
     seed: int | None = None,
@@ -137,59 +137,61 @@ def recode(
             of level 1, of level 2, ...
         seed: Makes the classes of the same rows in the same order repeatable; the order of the released rows never is.
     """
-    cols, k, effort, output = (given[name] for name in ("cols", "k", "effort", "output"))
-    with open_workspace(CALLER, given, source, target, memory, temporary, replace) as (work, what):
-        trees = _hierarchies(work.con, given["hierarchies"])
+    cols, k, effort, output = (options[name] for name in ("cols", "k", "effort", "output"))
+    with open_workspace(CALLER, options, source, target, memory, temporary, replace) as (work, layout):
+        trees = _hierarchies(work.con, options["hierarchies"])
         levels = [row for rows_of_tree in trees.values() for row in rows_of_tree]
         rows = sql.fetch_row(work.con, f"SELECT count(*) FROM {SOURCE}")[0]
         if k > rows:
             raise ValueError(f"k must be at most the number of rows, {rows}; got {k}.")
-        weight_of = dict(zip(what.names, read_weights(given["weights"], what.names, cols), strict=True))
-        axes = {name: _axis(work.con, what, name, k, name.lower() in trees) for name in what.names}
+        weight_of = dict(zip(layout.names, read_weights(options["weights"], layout.names, cols), strict=True))
+        axes = {name: _axis(work.con, layout, name, k, name.lower() in trees) for name in layout.names}
         if output == "value" and not all(axis.is_number for axis in axes.values()):
             raise ValueError("output must be 'text' where columns are no numbers or have a hierarchy; got 'value'.")
-        used = [name for name in what.names if axes[name].span > 0]
-        part_rows = work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names))
-        whole = _codings(work, what, k, axes, levels, weight_of)
-        some = Divided(SOURCE, rows, [])
-        if what.person is None and len(whole) == len(what.names):
-            some = divide_rows(work, what, k, k if effort == "quick" else 2 * k, rows, part_rows)
+        used = [name for name in layout.names if axes[name].span > 0]
+        part_rows = work.memory.part // (BYTES_OF_ROW + BYTES_OF_CELL * len(layout.names))
+        whole = _codings(work, layout, k, axes, levels, weight_of)
+        division = Divided(SOURCE, rows, [])
+        if layout.person is None and len(whole) == len(layout.names):
+            division = divide_rows(work, layout, k, k if effort == "quick" else 2 * k, rows, part_rows)
         expressions = {name: axes[name].expression for name in used}
         tree: Tree = 0
         if used:
-            drawing = Drawing(some.rows, sample_rows(work, len(used)), seed)
-            sample = _sample(work.con, some.inside, expressions, drawing)
-            tree = fit_tree(sample, [weight_of[n] / axes[n].span for n in used], some.rows, k, part_rows)
-        files = pipeline.route(work, what.columns, tree, expressions, k, what.person, some.inside) + some.apart
-        options = options_of_parts(what, given) | {"hierarchies": levels}
+            drawing = Drawing(division.rows, sample_rows(work, len(used)), seed)
+            sample = _sample(work.con, division.inside, expressions, drawing)
+            tree = fit_tree(sample, [weight_of[n] / axes[n].span for n in used], division.rows, k, part_rows)
+        files = (
+            pipeline.route(work, layout.columns, tree, expressions, k, layout.person, division.inside) + division.apart
+        )
+        part_options = options_of_parts(layout, options) | {"hierarchies": levels}
 
         def release_part(part: pa.Table) -> pa.Table:
             weights = [
                 weight_of[name] if name in whole else weight_of[name] * _share(part.column(name), axes[name])
-                for name in what.names
+                for name in layout.names
             ]
-            return local_recoding.recode([part], **(options | {"weights": weights}), whole=whole)
+            return local_recoding.recode([part], **(part_options | {"weights": weights}), whole=whole)
 
-        return pipeline.run_pipeline(work, what, files, release_part, _Labels(what), k, rows, part_rows)
+        return pipeline.run_pipeline(work, layout, files, release_part, _Labels(layout), k, rows, part_rows)
 
 
 def _codings(
     work: Workspace,
-    what: Checked,
+    layout: Checked,
     k: int,
     axes: Mapping[str, _Axis],
     levels: Sequence[HierarchyRow],
     weight_of: Mapping[str, float],
 ) -> dict[str, LabelCoding]:
     """Encode the columns whose values can be counted in memory."""
-    tables, found = read_hierarchies(levels), {}
-    for name in what.names:
+    tables, codings = read_hierarchies(levels), {}
+    for name in layout.names:
         counts = None
-        if what.person is None or not axes[name].is_number:
-            counts = count_values(work, name, k, what.person)
+        if layout.person is None or not axes[name].is_number:
+            counts = count_values(work, name, k, layout.person)
         if counts is not None and (axes[name].is_number or len(counts.values) <= _MOST_VALUES):
-            found[name] = encode_values(name, *counts, k, tables.get(name.lower()), weight_of[name])
-    return found
+            codings[name] = encode_values(name, *counts, k, tables.get(name.lower()), weight_of[name])
+    return codings
 
 
 def _share(column: pa.ChunkedArray, axis: _Axis) -> float:
@@ -211,13 +213,15 @@ def _share(column: pa.ChunkedArray, axis: _Axis) -> float:
     return max(width / axis.span, 1e-6)  # a weight must be above 0; a column of one value loses nothing
 
 
-def _axis(con: duckdb.DuckDBPyConnection, what: Checked, name: str, k: int, has_tree: bool) -> _Axis:
+def _axis(con: duckdb.DuckDBPyConnection, layout: Checked, name: str, k: int, has_tree: bool) -> _Axis:
     """Say how the tree sees a column: the k-th least and largest number stand for all beyond, which decide no cut."""
-    if what.types[name] in _BINARY:
-        raise ValueError(f'column "{name}" has the type {what.types[name]}, which is no text here; cast it to VARCHAR.')
+    if layout.types[name] in _BINARY:
+        raise ValueError(
+            f'column "{name}" has the type {layout.types[name]}, which is no text here; cast it to VARCHAR.'
+        )
     quoted = sql.quote(name)
-    if has_numbers(con, what.types[name]) and not has_tree:
-        expression = what.expressions[name]
+    if has_numbers(con, layout.types[name]) and not has_tree:
+        expression = layout.expressions[name]
         low, high = (
             float(end or 0.0)
             for end in sql.fetch_row(
@@ -239,17 +243,19 @@ def _axis(con: duckdb.DuckDBPyConnection, what: Checked, name: str, k: int, has_
     return _Axis(f"enum_code({text}::{enum})::DOUBLE", 0.0, float(len(values) - 1), False)
 
 
-def _hierarchies(con: duckdb.DuckDBPyConnection, given: Mapping[str, pa.Table] | None) -> dict[str, list[HierarchyRow]]:
+def _hierarchies(
+    con: duckdb.DuckDBPyConnection, tables: Mapping[str, pa.Table] | None
+) -> dict[str, list[HierarchyRow]]:
     """Read hierarchies as the function in SQL does, by column in lower case."""
     names = {}
-    for place, (column, table) in enumerate((given or {}).items()):
+    for place, (column, table) in enumerate((tables or {}).items()):
         names[column] = f"hierarchy_{place}"
         con.register(names[column], table)
     rows = con.execute(f"FROM anon._hierarchies('{CALLER}', {sql.literal(names) if names else 'NULL'})").fetchall()
-    found: dict[str, list[HierarchyRow]] = {}
+    trees: dict[str, list[HierarchyRow]] = {}
     for column, leaf, level, label in rows:
-        found.setdefault(column, []).append({"column_name": column, "leaf": leaf, "level": level, "label": label})
-    return found
+        trees.setdefault(column, []).append({"column_name": column, "leaf": leaf, "level": level, "label": label})
+    return trees
 
 
 def _sample(
@@ -271,8 +277,8 @@ class _Labels(pipeline.Columns):
 
     def finish(self, block: pa.Table) -> pa.Table:
         """Return the columns that are released: labels, then what is kept."""
-        columns = {name: block.column(name) for name in [*self._what.names, *self._what.kept]}
-        for name in self._what.names:
+        columns = {name: block.column(name) for name in [*self._layout.names, *self._layout.kept]}
+        for name in self._layout.names:
             if HIGH_PREFIX + name in block.column_names:
                 ends = [block.column(which).combine_chunks() for which in (name, HIGH_PREFIX + name)]
                 columns[name] = pa.StructArray.from_arrays(ends, ["lo", "hi"])

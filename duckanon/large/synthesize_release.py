@@ -64,29 +64,31 @@ CLEANED = "cleaned"
 _ROWS, _PEOPLE = "_duckanon_rows", "_duckanon_people"
 
 
-def count_columns(work: Workspace, what: Checked, k: int) -> list[ColumnCounts]:
+def count_columns(work: Workspace, layout: Checked, k: int) -> list[ColumnCounts]:
     """Count the values of all columns; `CLEANED` are the rows with the values that were counted."""
-    expressions = {name: sql.quote(name) for name in what.columns}
-    expressions |= {name: f"{sql.quote(name)}::VARCHAR" for name in what.names if what.types[name].startswith("ENUM")}
-    most = _most_rows(work, what, expressions, k)
-    found = []
-    for name in what.names:
+    expressions = {name: sql.quote(name) for name in layout.columns}
+    expressions |= {
+        name: f"{sql.quote(name)}::VARCHAR" for name in layout.names if layout.types[name].startswith("ENUM")
+    }
+    most = _most_rows(work, layout, expressions, k)
+    counts = []
+    for name in layout.names:
         progress.check()
-        one = _count_column(work, what, name, expressions[name], k, most[name])
-        decimals = find_clean_decimals(one.values)
+        column_counts = _count_column(work, layout, name, expressions[name], k, most[name])
+        decimals = find_clean_decimals(column_counts.values)
         if decimals is not None:
             expressions[name] = f"round({sql.quote(name)}, {decimals})"
-            one = _count_column(work, what, name, expressions[name], k, most[name])
-        found.append(one)
+            column_counts = _count_column(work, layout, name, expressions[name], k, most[name])
+        counts.append(column_counts)
     selected = ", ".join(f"{expression} AS {sql.quote(name)}" for name, expression in expressions.items())
     work.con.execute(f"CREATE VIEW {CLEANED} AS SELECT {selected} FROM {SOURCE}").fetchall()
-    return found
+    return counts
 
 
-def _most_rows(work: Workspace, what: Checked, expressions: dict[str, str], k: int) -> dict[str, int]:
+def _most_rows(work: Workspace, layout: Checked, expressions: dict[str, str], k: int) -> dict[str, int]:
     """Share out the memory among the columns in small; refuse values that are more than it holds."""
     needed = {}
-    for name in what.names:
+    for name in layout.names:
         progress.check()
         sizes = f"SELECT count(*) AS size FROM {SOURCE} GROUP BY {expressions[name]}"
         needed[name] = sql.fetch_row(work.con, f"SELECT coalesce(sum(least(size, {k})), 0)::BIGINT FROM ({sizes})")[0]
@@ -99,15 +101,15 @@ def _most_rows(work: Workspace, what: Checked, expressions: dict[str, str], k: i
     return {name: rows + free // (2 * len(needed)) for name, rows in needed.items()}
 
 
-def _count_column(work: Workspace, what: Checked, name: str, expression: str, k: int, most: int) -> ColumnCounts:
+def _count_column(work: Workspace, layout: Checked, name: str, expression: str, k: int, most: int) -> ColumnCounts:
     """Count the values of a column, and write it in small of about so many rows."""
-    person = sql.quote(what.person) if what.person else "NULL"
+    person = sql.quote(layout.person) if layout.person else "NULL"
     pairs = f"SELECT {expression} AS value, {person} AS whose, count(*) AS size FROM {SOURCE} GROUP BY ALL"
-    holders = "sum(size)" if what.person is None else "count(whose)"
+    holders = "sum(size)" if layout.person is None else "count(whose)"
     sized = f"SELECT value, sum(size)::BIGINT AS {_ROWS}, {holders}::BIGINT AS {_PEOPLE} FROM ({pairs}) GROUP BY value"
     table = _read(work, f"{sized} ORDER BY value ASC NULLS LAST")
     values, rows, people = (table.column(place).combine_chunks() for place in range(3))
-    rare = None if what.person is None else partial(_rare_rows, work, pairs, k)
+    rare = None if layout.person is None else partial(_rare_rows, work, pairs, k)
     return ColumnCounts.of(name, _plain(values), rows.to_numpy(), people.to_numpy(), k, most, rare)
 
 
@@ -141,20 +143,20 @@ def _plain(values: pa.Array | pa.ChunkedArray) -> pa.Array:
 
 def people_with_rows(
     work: Workspace,
-    what: Checked,
+    layout: Checked,
     counted: Sequence[ColumnCounts],
     columns: Sequence[tuple[ColumnParts, Ints | None]],
-    given: Options,
+    options: Options,
     random: np.random.Generator,
 ) -> SequenceSynthesis | None:
     """Return what people are drawn with; None where fewer than k have several rows, and rows are drawn one by one."""
-    if what.person is None:
+    if layout.person is None:
         return None
-    person, k = sql.quote(what.person), given["k"]
+    person, k = sql.quote(layout.person), options["k"]
     rows = f"SELECT count(*) AS size FROM {CLEANED} WHERE {person} IS NOT NULL GROUP BY {person}"
     if sql.fetch_row(work.con, f"SELECT count(*) FROM ({rows}) WHERE size > 1")[0] < k:
         return None
-    names = what.names
+    names = layout.names
     differing = ", ".join(
         f"min({name}) IS DISTINCT FROM max({name}) OR count({name}) NOT IN (0, count(*)) AS c{place}"
         for place, name in enumerate(map(sql.quote, names))
@@ -164,9 +166,9 @@ def people_with_rows(
     exceptions = sql.fetch_row(work.con, f"SELECT {counts} FROM ({people})")
     personal = [name for name, count in zip(names, exceptions, strict=True) if count < FEWEST]
     schema = pa.schema([(one.name, one.array.type) for one in counted])
-    ordering = find_ordering_columns(schema.empty_table(), personal, given["order_by"])
-    reading = SplitOptions(k, read_special(given["special"], names), None, given["nulls"], random)
-    drawing = DrawOptions(given["leaf"], None, given["keep_out"], given["derived"])
+    ordering = find_ordering_columns(schema.empty_table(), personal, options["order_by"])
+    reading = SplitOptions(k, read_special(options["special"], names), None, options["nulls"], random)
+    drawing = DrawOptions(options["leaf"], None, options["keep_out"], options["derived"])
     return SequenceSynthesis.of(counted, columns, schema, personal, ordering, reading, drawing)
 
 
@@ -200,7 +202,7 @@ _CHANCE = "_duckanon_chance"
 def synthesize(
     source: Source,
     target: Target,
-    given: Options,
+    options: Options,
     *,
     memory: str = "2GB",
     temporary: Place | None = None,
@@ -220,54 +222,56 @@ def synthesize(
     Returns:
         Its `smallest_class` are the people of the source who share the rarest category that was written.
     """
-    k, seed = given["k"], given["seed"]
-    with open_workspace("anon.synthesize", given, source, target, memory, temporary, replace) as (work, what):
-        refuse_columns(what)
+    k, seed = options["k"], options["seed"]
+    with open_workspace("anon.synthesize", options, source, target, memory, temporary, replace) as (work, layout):
+        refuse_columns(layout)
         random = make_generator(seed)
-        counted, types = read_counts_exactly(count_columns(work, what, k))
-        fewest = fewest_people(k, given["leaf"], given["keep_out"])
-        rows = _rows(work, what, fewest)
-        whole = _whole(counted, given, random)
-        people = people_with_rows(work, what, counted, whole.columns, given, random)
+        counted, types = read_counts_exactly(count_columns(work, layout, k))
+        fewest = fewest_people(k, options["leaf"], options["keep_out"])
+        rows = _rows(work, layout, fewest)
+        whole = _whole(counted, options, random)
+        people = people_with_rows(work, layout, counted, whole.columns, options, random)
         del counted
-        bytes_of_row = (BYTES_OF_ROW + BYTES_OF_CELL * len(what.names)) * (1 if people is None else BESIDE)
+        bytes_of_row = (BYTES_OF_ROW + BYTES_OF_CELL * len(layout.names)) * (1 if people is None else BESIDE)
         part_rows = max(1, work.memory.part // bytes_of_row)
-        chance = {_CHANCE: _chance(what, seed, random)}
+        chance = {_CHANCE: _chance(layout, seed, random)}
         tree = divide_parts(0, {0: rows}, part_rows, _CHANCE)
-        files = pipeline.route(work, what.columns, tree, chance, fewest, what.person, CLEANED)
-        wanted = rows if given["rows"] is None else given["rows"]
+        files = pipeline.route(work, layout.columns, tree, chance, fewest, layout.person, CLEANED)
+        wanted = rows if options["rows"] is None else options["rows"]
         sizes = np.array([sum(pq.read_metadata(path).num_rows for path in paths) for paths in files])
-        if people is not None and what.person is not None:
-            sizes = np.array(part_sizes(work, files, what.person))
+        if people is not None and layout.person is not None:
+            sizes = np.array(part_sizes(work, files, layout.person))
             wanted = max(1, round(wanted * int(sizes.sum()) / rows))
         counts = apportion(sizes, wanted).tolist()
         parts = enumerate(counts)
         with use_one_thread():
-            synthesis = _synthesis(whole, types, files[0], what, given, random) if people is None else None
+            synthesis = _synthesis(whole, types, files[0], layout, options, random) if people is None else None
 
             def release_part(part: pa.Table) -> pa.Table:
                 if seed is not None:  # the order in which DuckDB's threads wrote them is another each time
                     part = part.sort_by([(name, "ascending") for name in part.column_names])
                 part = types.read(part)
-                chance, whose = random.spawn(1)[0], _whose(part, what)
+                chance, person_of_row = random.spawn(1)[0], _whose(part, layout)
                 place, count = next(parts)
                 tell = tell_within(progress.advance, place / len(counts), (place + 1) / len(counts))
-                if people is not None and whose is not None:
-                    made, new = people.draw(part, whose, count, chance, tell)
+                if people is not None and person_of_row is not None:
+                    result, new = people.draw(part, person_of_row, count, chance, tell)
                 else:
                     assert synthesis is not None
-                    schema, new = part.select(what.names).schema, np.arange(count)
-                    made = synthesis.draw(apply_schemes(whole.schemes, part), whose, count, schema, chance, tell)
-                if what.person is None:
-                    return made
+                    schema, new = part.select(layout.names).schema, np.arange(count)
+                    result = synthesis.draw(
+                        apply_schemes(whole.schemes, part), person_of_row, count, schema, chance, tell
+                    )
+                if layout.person is None:
+                    return result
                 numbers = 1 + sum(counts[:place]) + chance.permutation(count)  # no two parts have the same
-                return made.add_column(0, what.person, pa.array(numbers[new]))
+                return result.add_column(0, layout.person, pa.array(numbers[new]))
 
             results = pipeline.release_parts(
-                work, files, release_part, pipeline.blocks_of(given["rows"] or rows, part_rows)
+                work, files, release_part, pipeline.blocks_of(options["rows"] or rows, part_rows)
             )
         written = pipeline.mix_results(work, results, types.write, None, False)
-        smallest = _smallest_shared(work, what, written, k, results.rows)
+        smallest = _smallest_shared(work, layout, written, k, results.rows)
         return pipeline.Released(results.rows, len(files), smallest, reader=work.reader())
 
 
@@ -279,72 +283,72 @@ class _Whole(NamedTuple):
     counts: list[Ints]
 
 
-def _whole(counted: Sequence[ColumnCounts], given: Options, random: np.random.Generator) -> _Whole:
+def _whole(counted: Sequence[ColumnCounts], options: Options, random: np.random.Generator) -> _Whole:
     """Decide over the whole table what is a choice and what is releasable."""
     names = [one.name for one in counted]
-    if given["categories"] is None:
-        categories = name_category_numbers(counted, given["k"])
+    if options["categories"] is None:
+        categories = name_category_numbers(counted, options["k"])
     else:
-        categories = match_columns("categories", given["categories"], names)
-    special = read_special(given["special"], names)
-    split = split_counts(counted, given["k"], special, categories, given["nulls"], random)
+        categories = match_columns("categories", options["categories"], names)
+    special = read_special(options["special"], names)
+    split = split_counts(counted, options["k"], special, categories, options["nulls"], random)
     columns = [(with_digits(column), people) for column, people in split]
     schemes = [SplitScheme.of(column) for column, _ in columns]
     counts = [count_choices(scheme, one) for scheme, one in zip(schemes, counted, strict=True)]
     return _Whole(columns, schemes, counts)
 
 
-def _rows(work: Workspace, what: Checked, fewest: int) -> int:
+def _rows(work: Workspace, layout: Checked, fewest: int) -> int:
     """Count the rows, and refuse a table of too few people."""
-    people = "count(*)" if what.person is None else f"count(DISTINCT {sql.quote(what.person)})"
-    rows, found = sql.fetch_row(work.con, f"SELECT count(*), {people} FROM {CLEANED}")
+    people = "count(*)" if layout.person is None else f"count(DISTINCT {sql.quote(layout.person)})"
+    rows, count = sql.fetch_row(work.con, f"SELECT count(*), {people} FROM {CLEANED}")
     if rows == 0:
         raise ValueError("the table has no rows; give one that has.")
-    if found < fewest:
-        who = "rows" if what.person is None else "people"
-        raise ValueError(f"at least {fewest:,} {who} are needed; got {found:,}.")
+    if count < fewest:
+        who = "rows" if layout.person is None else "people"
+        raise ValueError(f"at least {fewest:,} {who} are needed; got {count:,}.")
     return int(rows)
 
 
-def _chance(what: Checked, seed: int | None, random: np.random.Generator) -> str:
+def _chance(layout: Checked, seed: int | None, random: np.random.Generator) -> str:
     """Return the SQL of a number from 0 to 1: one for all rows of a person, and repeatable by a seed."""
     key = int(random.integers(2**62))
-    of_row = "random()" if seed is None else f"(hash({sql.quote_all(what.columns)}, {key}) / 18446744073709551616.0)"
-    if what.person is None:
+    of_row = "random()" if seed is None else f"(hash({sql.quote_all(layout.columns)}, {key}) / 18446744073709551616.0)"
+    if layout.person is None:
         return of_row
-    person = sql.quote(what.person)
+    person = sql.quote(layout.person)
     return f"CASE WHEN {person} IS NULL THEN {of_row} ELSE hash({person}, {key}) / 18446744073709551616.0 END"
 
 
-def _whose(part: pa.Table, what: Checked) -> Ints | None:
-    return None if what.person is None else number_people(part.column(what.person))
+def _whose(part: pa.Table, layout: Checked) -> Ints | None:
+    return None if layout.person is None else number_people(part.column(layout.person))
 
 
 def _synthesis(
     whole: _Whole,
     types: NumberTypes,
     files: Sequence[Path],
-    what: Checked,
-    given: Options,
+    layout: Checked,
+    options: Options,
     random: np.random.Generator,
 ) -> Synthesis:
     """Find what is computed on a sample, some rows of a part; which values are releasable the whole table tells."""
     rows = pa.concat_tables([pq.ParquetFile(path).read() for path in files])
-    if given["seed"] is not None:
+    if options["seed"] is not None:
         rows = rows.sort_by([(name, "ascending") for name in rows.column_names])
     if rows.num_rows > _SAMPLE:
         rows = rows.take(pa.array(np.sort(random.choice(rows.num_rows, _SAMPLE, replace=False))))
     columns = apply_schemes(whole.schemes, types.read(rows))
-    redrawing = fit_redrawing(columns, _whose(rows, what), given["k"], given["derived"], random, whole.columns)
-    return Synthesis.of(redrawing, whole.counts, given["leaf"], given["keep_out"], given["derived"], random)
+    redrawing = fit_redrawing(columns, _whose(rows, layout), options["k"], options["derived"], random, whole.columns)
+    return Synthesis.of(redrawing, whole.counts, options["leaf"], options["keep_out"], options["derived"], random)
 
 
-def _smallest_shared(work: Workspace, what: Checked, written: str, k: int, rows: int) -> int:
+def _smallest_shared(work: Workspace, layout: Checked, written: str, k: int, rows: int) -> int:
     """Count what was promised on the written rows, over all people; return how many share the rarest category."""
-    (found,) = sql.fetch_row(work.con, f"SELECT count(*) FROM {written}")
-    if found != rows:
+    (count,) = sql.fetch_row(work.con, f"SELECT count(*) FROM {written}")
+    if count != rows:
         raise AssertionError("rows are missing in the written release.")
-    shared = count_shared_values(work.con, CLEANED, written, what.names, k, what.person)
+    shared = count_shared_values(work.con, CLEANED, written, layout.names, k, layout.person)
     if shared.rare:
         raise AssertionError(f"a value of the written release is shared by fewer than {k} people.")
     return rows if shared.fewest is None else shared.fewest

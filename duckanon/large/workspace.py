@@ -52,8 +52,8 @@ class Budget:
 
 def budget(memory: str) -> Budget:
     """Share the memory that the process may take between DuckDB and the parts."""
-    given, used = read_memory(memory), bytes_before()
-    free = given - used
+    total, used = read_memory(memory), bytes_before()
+    free = total - used
     if free < _LEAST_FREE:
         least = (used + _LEAST_FREE) // 10**6 + 1
         raise ValueError(f"memory must be at least {least}MB here; got {memory}.")
@@ -203,10 +203,10 @@ def _files_of(source: Source) -> set[Path]:
     """Return the files of a source that may not be opened before they are read: those of a folder, for one."""
     if isinstance(source, str | os.PathLike):
         place = Path(source)
-        found = glob.glob(str(place / "**" / "*.parquet") if place.is_dir() else str(place), recursive=True)
+        files = glob.glob(str(place / "**" / "*.parquet") if place.is_dir() else str(place), recursive=True)
     else:
-        found = getattr(source, "files", [])  # of a Dataset
-    return {Path(file) for file in found}
+        files = getattr(source, "files", [])  # of a Dataset
+    return {Path(file) for file in files}
 
 
 def _check_apart(target: Path, read: Iterable[Path]) -> None:
@@ -243,19 +243,19 @@ def _set(con: duckdb.DuckDBPyConnection, memory: Budget, folder: Path) -> None:
         con.execute(f"SET {name} = {sql.literal(value)}").fetchall()
 
 
-def _place(parameter: str, given: object) -> tuple[Path, str | None]:
+def _place(parameter: str, place: object) -> tuple[Path, str | None]:
     """Read a path, or a path and the name of a table."""
-    path, table = given if isinstance(given, tuple) and len(given) == 2 else (given, None)
+    path, table = place if isinstance(place, tuple) and len(place) == 2 else (place, None)
     if not isinstance(path, str | os.PathLike) or not (table is None or isinstance(table, str)):
         raise ValueError(
             f"{parameter} must be the path of a Parquet file, or that of a DuckDB file and the name of a table; "
-            f"got {type(given).__name__}."
+            f"got {type(place).__name__}."
         )
     is_database = str(path).lower().endswith(_DATABASES)
     if is_database != (table is not None):
         raise ValueError(
             f"{parameter} must have the name of a table if it is a DuckDB file, ('people.duckdb', 'visits'), and none "
-            f"else; got {given}."
+            f"else; got {place}."
         )
     if not is_database and not str(path).lower().endswith(".parquet") and parameter == "target":
         raise ValueError(f"target must end in .parquet, or be a DuckDB file and the name of a table; got {path}.")

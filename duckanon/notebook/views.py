@@ -25,9 +25,9 @@ def of_relation(relation: duckdb.DuckDBPyRelation) -> str | None:
 
 def of_result(result: Any) -> str | None:
     """Return the HTML of a result of jupysql: a view of ours, or its own table."""
-    own: str | None = result._repr_html_()
+    html: str | None = result._repr_html_()
     names = [str(name) for name in result.keys]
-    return (view(names, [tuple(row) for row in result]) if _has_view(names) else None) or own
+    return (view(names, [tuple(row) for row in result]) if _has_view(names) else None) or html
 
 
 def _has_view(names: Sequence[str]) -> bool:
@@ -85,9 +85,9 @@ def _map(rows: Sequence[dict[str, Any]]) -> str:
     samples = {(str(row["kind"]), str(row["measure"])): row["reference_value"] for row in rows}
     lines = []
     for measure in measures:
-        own = [values.get((*measure, release)) for release in releases]
-        largest = max((abs(value) for value in own if value is not None), default=0) or 1
-        cells = "".join(_shade(value, largest) for value in own)
+        row_values = [values.get((*measure, release)) for release in releases]
+        largest = max((abs(value) for value in row_values if value is not None), default=0) or 1
+        cells = "".join(_shade(value, largest) for value in row_values)
         lines.append(
             f'<tr><td style="text-align:left">{escape(measure[0])}</td><td style="text-align:left">'
             f"{escape(measure[1])}</td>{cells}{_shade(samples[measure], None)}</tr>"

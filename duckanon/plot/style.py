@@ -38,10 +38,10 @@ def new_figure(height: float, rows: int = 1, columns: int = 1, **options: Any) -
     """Return an empty figure and its axes, row by row."""
     figure = Figure(figsize=(WIDTH, height), layout="constrained")
     axes = list(figure.subplots(rows, columns, squeeze=False, **options).flat)
-    for one in axes:
-        one.set_facecolor("none")
-        one.tick_params(labelsize=SMALL, colors=INK, labelcolor=INK, length=3)
-        for side, spine in one.spines.items():
+    for ax in axes:
+        ax.set_facecolor("none")
+        ax.tick_params(labelsize=SMALL, colors=INK, labelcolor=INK, length=3)
+        for side, spine in ax.spines.items():
             spine.set_color(INK)
             spine.set_visible(side in ("left", "bottom"))
     return figure, axes
@@ -128,10 +128,10 @@ def rows_of(plot: str, relation: Any, columns: Sequence[str]) -> list[dict[str, 
 
 def tables_by_name(plot: str, relations: Any, name: str, columns: Sequence[str]) -> dict[str, pa.Table]:
     """Return several relations by the names of a mapping; one relation alone has the given name."""
-    given = relations if isinstance(relations, Mapping) else {name: relations}
-    if not given:
+    by_name = relations if isinstance(relations, Mapping) else {name: relations}
+    if not by_name:
         raise ValueError(f"duckanon.plot.{plot}: relation must be a relation or several by name; got none.")
-    return {str(name): table_of(plot, relation, columns) for name, relation in given.items()}
+    return {str(name): table_of(plot, relation, columns) for name, relation in by_name.items()}
 
 
 def _arrow(relation: Any) -> pa.Table | None:

@@ -121,10 +121,10 @@ def outgoing(column: str, duckdb_type: str, declared: str | None = None) -> Outg
     if len(column.encode()) > LONGEST_NAME:
         raise ServerProblem(f"column {column} has a name of more than {LONGEST_NAME} bytes, which PostgreSQL cuts off.")
     decimal = re.fullmatch(r"DECIMAL\((\d+),\s*(\d+)\)", duckdb_type)
-    own = f"numeric({decimal[1]}, {decimal[2]})" if decimal else _PLAIN.get(duckdb_type) or _AS_TEXT.get(duckdb_type)
-    if own is None:
+    kind = f"numeric({decimal[1]}, {decimal[2]})" if decimal else _PLAIN.get(duckdb_type) or _AS_TEXT.get(duckdb_type)
+    if kind is None:
         raise ServerProblem(f"column {column} is of type {duckdb_type}, which is not written to PostgreSQL.")
-    return Outgoing(column, duckdb_type, declared if declared and _KEPT.fullmatch(declared) else own)
+    return Outgoing(column, duckdb_type, declared if declared and _KEPT.fullmatch(declared) else kind)
 
 
 _DIGITS = 15

@@ -38,11 +38,11 @@ class Delivery:
             server.rows(f"SELECT pg_catalog.pg_advisory_xact_lock(pg_catalog.hashtextextended({place}, 0))::text")
         except ServerProblem:
             raise ServerProblem(f"{self.table}: another run writes it at the moment.") from None
-        found = server.rows(f"""
+        tables = server.rows(f"""
             SELECT c.oid::bigint, c.relkind::text = 'r', c.relrowsecurity FROM pg_catalog.pg_class AS c
             JOIN pg_catalog.pg_namespace AS n ON n.oid = c.relnamespace
             WHERE n.nspname = {literal(self._schema)} AND c.relname = {literal(self._name)}""")
-        self._found = found[0] if found else None  # its number, whether it is a plain table, and has row security
+        self._found = tables[0] if tables else None  # its number, whether it is a plain table, and has row security
 
     @property
     def place(self) -> tuple[str, str]:
@@ -68,8 +68,8 @@ class Delivery:
         if not is_replacing:
             raise ServerProblem(f"{self.table}: it is there already; replace = true replaces it.")
         if not is_table or has_row_security:
-            what = "it has row security, which would be lost" if is_table else "it is no plain table"
-            raise ServerProblem(f"{self.table}: {what}; it is not replaced.")
+            reason = "it has row security, which would be lost" if is_table else "it is no plain table"
+            raise ServerProblem(f"{self.table}: {reason}; it is not replaced.")
 
     def refuse_sources(self, sources: Collection[Relation]) -> None:
         """Refuse to replace what was read, by whatever name or view."""

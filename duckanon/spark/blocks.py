@@ -63,13 +63,13 @@ def tree_of(survey: Surveyed, part_rows: int) -> Tree:
 
 def send_to_parts(survey: Surveyed, tree: Tree, part_rows: int, fewest: int) -> Parted:
     """Send the rows into parts of at least so many people; parts of far too many rows are cut at random."""
-    frame, whose = survey.frame, survey.person
-    homes = _count_rows(frame.withColumn(PART, F.expr(case(tree, _expressions(survey)))), whose)
+    frame, person = survey.frame, survey.person
+    homes = _count_rows(frame.withColumn(PART, F.expr(case(tree, _expressions(survey)))), person)
     if max(part.people for part in homes.values()) < fewest:
-        tree, homes = 0, _count_rows(frame.withColumn(PART, F.lit(0)), whose)
+        tree, homes = 0, _count_rows(frame.withColumn(PART, F.lit(0)), person)
     if max(part.people for part in homes.values()) < fewest:
-        found = max(part.people for part in homes.values())
-        raise ValueError(f"at least {fewest:,} {'rows' if whose is None else 'people'} are needed; got {found:,}.")
+        largest = max(part.people for part in homes.values())
+        raise ValueError(f"at least {fewest:,} {'rows' if person is None else 'people'} are needed; got {largest:,}.")
     home_of = merge_parts(tree, {number: part.people for number, part in homes.items()}, fewest)
     joined = partwise.renumber_parts(tree, home_of)
     sizes: dict[int, Part] = {}
@@ -86,8 +86,8 @@ def send_to_parts(survey: Surveyed, tree: Tree, part_rows: int, fewest: int) -> 
         for number, several in pieces.items():
             if several > 1:
                 count = F.when(F.col(PART) == number * _PIECES, F.lit(several)).otherwise(count)
-        routed = routed.withColumn(PART, F.col(PART) + F.floor(chance(whose) * count))
-    parts = _count_rows(routed, whose)
+        routed = routed.withColumn(PART, F.col(PART) + F.floor(chance(person) * count))
+    parts = _count_rows(routed, person)
     if min(part.people for part in parts.values()) < fewest:
         raise ValueError("the table has other rows than before; it may have changed in the meantime.")
     return Parted(routed, parts)
@@ -144,5 +144,5 @@ def _numbers(values: pa.ChunkedArray) -> Floats:
 
 
 def _count_rows(rows: DataFrame, person: str | None) -> dict[int, Part]:
-    found = rows.groupBy(PART).agg(F.count("*"), people(person).alias(_PEOPLE)).collect()
-    return {int(row[0]): Part(row[1], row[2]) for row in found}
+    counts = rows.groupBy(PART).agg(F.count("*"), people(person).alias(_PEOPLE)).collect()
+    return {int(row[0]): Part(row[1], row[2]) for row in counts}

@@ -52,19 +52,19 @@ def k_anonymity(
         *under,
     )
     if person is None:
-        found = summary.select("*", F.col("rows").alias("people"), F.col("k").alias("linked_k"))
+        report = summary.select("*", F.col("rows").alias("people"), F.col("k").alias("linked_k"))
     else:
         members = known.select(*key_columns(cols), column(person).alias(_MEMBER)).where(F.col(_MEMBER).isNotNull())
         linked = _count_linked(members.distinct(), key_names(cols))
-        found = summary.crossJoin(
+        report = summary.crossJoin(
             linked.agg(
                 F.coalesce(F.sum(_SIZE), F.lit(0)).alias("people"), F.coalesce(F.min(_SIZE), F.lit(0)).alias("linked_k")
             )
         )
-    row = found.collect()[0]
+    row = report.collect()[0]
     if row["classes"] == 0:
         raise ValueError("the table has no rows to look at.")
-    return frame.sparkSession.createDataFrame([row], found.schema)
+    return frame.sparkSession.createDataFrame([row], report.schema)
 
 
 @public
@@ -93,9 +93,9 @@ def class_sizes(
 def _read_arguments(
     frame: DataFrame, cols: Sequence[str], person: object, alpha: object
 ) -> tuple[list[str], str | None]:
-    found = frames.find_columns(frame, "cols", cols)
+    names = frames.find_columns(frame, "cols", cols)
     frames.refuse_alpha(alpha)
-    return found, frames.other_column(frame, "person", person, found)
+    return names, frames.other_column(frame, "person", person, names)
 
 
 def _classes(frame: DataFrame, cols: list[str], person: str | None) -> DataFrame:
@@ -117,8 +117,8 @@ def _count_linked(members: DataFrame, keys: list[str]) -> DataFrame:
 
     Spark's hash of (NULL, 1) is that of (1, NULL), so that it must be told which are NULL.
     """
-    told = [part for key in keys for part in (F.col(key), F.col(key).isNull())]
-    hashed = F.xxhash64(F.xxhash64(*told)).cast("decimal(20,0)")
+    fields = [part for key in keys for part in (F.col(key), F.col(key).isNull())]
+    hashed = F.xxhash64(F.xxhash64(*fields)).cast("decimal(20,0)")
     sets = members.groupBy(_MEMBER).agg(F.count("*").alias("_duckanon_classes"), F.sum(hashed).alias("_duckanon_sum"))
     return sets.groupBy("_duckanon_classes", "_duckanon_sum").agg(F.count("*").alias(_SIZE))
 
@@ -186,8 +186,8 @@ def individual_risk(
         return result.withColumn("household_risk", F.lit(None).cast("double"))
     homes = _household_risks(records, risks, keys, person is not None)
     joined = result.join(homes, column(household) == F.col(_HOME), "left").drop(_HOME)
-    found = F.coalesce(F.col("_duckanon_found"), F.col("risk"))
-    return joined.withColumn("household_risk", found).drop("_duckanon_found")
+    risk = F.coalesce(F.col("_duckanon_found"), F.col("risk"))
+    return joined.withColumn("household_risk", risk).drop("_duckanon_found")
 
 
 def _refuse_weights(known: DataFrame, weight: str | None) -> None:

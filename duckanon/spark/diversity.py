@@ -53,12 +53,12 @@ def l_diversity(
         shown = _values_of_classes(members, classes, is_worst)
     finally:
         classes.unpersist()
-    found = []
+    rows = []
     for level in scores:
-        what = "distinct" if level == 0 else "entropy" if level == 1 else "recursive"
+        measure = "distinct" if level == 0 else "entropy" if level == 1 else "recursive"
         least = float(lowest["l"] if level == 0 else lowest["entropy_l"] if level == 1 else level)
-        found.append((what, least, None if level < 2 else -worst[level], *shown[level]))
-    return frame.sparkSession.createDataFrame(found, _schema(frame, members.cols, "measure string, l double, c double"))
+        rows.append((measure, least, None if level < 2 else -worst[level], *shown[level]))
+    return frame.sparkSession.createDataFrame(rows, _schema(frame, members.cols, "measure string, l double, c double"))
 
 
 @public
@@ -99,14 +99,14 @@ def t_closeness(
 
 
 def _read_arguments(frame: DataFrame, cols: Sequence[str], sensitive: object, nulls: object, person: object) -> Members:
-    found = frames.find_columns(frame, "cols", cols)
-    value = frames.other_column(frame, "sensitive", sensitive, found)
+    names = frames.find_columns(frame, "cols", cols)
+    value = frames.other_column(frame, "sensitive", sensitive, names)
     if value is None:
         raise ValueError("sensitive must be the name of a column; got NULL.")
-    whose = frames.other_column(frame, "person", person, found)
-    if whose == value:
+    person_column = frames.other_column(frame, "person", person, names)
+    if person_column == value:
         raise ValueError(f'person must not be the sensitive column; got "{person}".')
-    return members_of(without_nulls(frame, found, nulls), found, value, whose)
+    return members_of(without_nulls(frame, names, nulls), names, value, person_column)
 
 
 def _values_of_classes(
@@ -119,23 +119,23 @@ def _values_of_classes(
     """
     keys = members.keys
     named = [part for key in keys for part in (F.col(key).isNull(), F.col(key).alias(key))]
-    told = []
+    extremes = []
     for is_bad, is_last in chosen.values():
         place = F.when(is_bad, F.struct((F.col(TOTAL) if is_last else -F.col(TOTAL)), *named))
-        told.append(F.max(place) if is_last else F.min(place))
-    places = classes.agg(*told).collect()[0]
-    found = [tuple(place[key] for key in keys) for place in places]
+        extremes.append(F.max(place) if is_last else F.min(place))
+    places = classes.agg(*extremes).collect()[0]
+    class_keys = [tuple(place[key] for key in keys) for place in places]
     if not members.has_people:
-        sizes = {key: abs(place[0]) for key, place in zip(found, places, strict=True)}
+        sizes = {key: abs(place[0]) for key, place in zip(class_keys, places, strict=True)}
     else:
         types = {field.name: field.dataType.simpleString() for field in members.rows.schema.fields}
         schema = ", ".join(f"{key}_shown {types[key]}" for key in keys)
         session = members.rows.sparkSession
-        wanted = session.createDataFrame(list(dict.fromkeys(found)), schema)
+        wanted = session.createDataFrame(list(dict.fromkeys(class_keys)), schema)
         rows = members.rows.join(wanted, equal(members.rows, wanted, keys, [f"{key}_shown" for key in keys]))
         sized = Members(rows, members.cols, True).class_sizes().collect()
         sizes = {tuple(row[key] for key in keys): row[SIZE] for row in sized}
-    return {level: (key, sizes[key]) for level, key in zip(chosen, found, strict=True)}
+    return {level: (key, sizes[key]) for level, key in zip(chosen, class_keys, strict=True)}
 
 
 def _schema(frame: DataFrame, cols: list[str], first: str) -> str:
@@ -157,15 +157,15 @@ class Members:
         """The names of our own of the class's columns."""
         return key_names(self.cols)
 
-    def class_sizes(self, *others: str) -> DataFrame:
+    def class_sizes(self, *names: str) -> DataFrame:
         """Return how many rows or people each class has, or each combination with other columns."""
-        return self.rows.groupBy(*self.keys, *others).agg(people(MEMBER if self.has_people else None).alias(SIZE))
+        return self.rows.groupBy(*self.keys, *names).agg(people(MEMBER if self.has_people else None).alias(SIZE))
 
 
 def members_of(frame: DataFrame, cols: list[str], sensitive: str, person: str | None) -> Members:
     """Return who has which sensitive value in which class."""
-    whose = F.lit(None) if person is None else column(person)
-    rows = frame.select(*key_columns(cols), column(sensitive).alias(VALUE), whose.alias(MEMBER))
+    member = F.lit(None) if person is None else column(person)
+    rows = frame.select(*key_columns(cols), column(sensitive).alias(VALUE), member.alias(MEMBER))
     return Members(rows, cols, person is not None)
 
 
@@ -236,12 +236,12 @@ def _move_distance(placed: DataFrame, keys: list[str], counts: DataFrame) -> Dat
 
     def find_crossings(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            place, following, own, total = (
+            place, following, own_sum, total = (
                 batch.column(name).to_numpy(zero_copy_only=False) for name in ("place", "following", "own", TOTAL)
             )
-            below = np.searchsorted(reached, own / total, side="right")
+            below = np.searchsorted(reached, own_sum / total, side="right")
             crossing = np.maximum(np.minimum(below, following - 1), place - 1)
-            own_area = (own * (2 * crossing - place - following + 2)).astype(np.float64)
+            own_area = (own_sum * (2 * crossing - place - following + 2)).astype(np.float64)
             area = 2 * (areas[place] - (before[place]) - areas[crossing])
             yield pa.RecordBatch.from_arrays(
                 [*(batch.column(key) for key in keys), batch.column(TOTAL), pa.array(own_area), pa.array(area)],
@@ -249,13 +249,13 @@ def _move_distance(placed: DataFrame, keys: list[str], counts: DataFrame) -> Dat
             )
 
     ranked = Window.partitionBy(*keys).orderBy("place")
-    own = F.sum(SIZE).over(ranked.rowsBetween(Window.unboundedPreceding, Window.currentRow))
+    own_sum = F.sum(SIZE).over(ranked.rowsBetween(Window.unboundedPreceding, Window.currentRow))
     following = F.coalesce(F.lead("place").over(ranked), F.lit(places + 1))
     steps = placed.where(F.col(SIZE) > 0).select(
         *keys,
         TOTAL,
         F.col("place").cast("bigint").alias("place"),
-        own.cast("bigint").alias("own"),
+        own_sum.cast("bigint").alias("own"),
         following.cast("bigint").alias("following"),
     )
     types = {field.name: field.dataType.simpleString() for field in steps.schema.fields}

@@ -87,11 +87,11 @@ def find_columns(frame: DataFrame, parameter: str, names: object, at_least: int 
     """Return names of columns as the DataFrame spells them, or refuse what it does not have."""
     if not isinstance(names, list | tuple) or len(names) < at_least or not all(isinstance(name, str) for name in names):
         raise ValueError(f"{parameter} must be a list of column names such as ['age', 'zip']; got {names!r}.")
-    found = [find_column(frame, parameter, name) for name in names]
-    for place, name in enumerate(found):
-        if name in found[:place]:
+    columns = [find_column(frame, parameter, name) for name in names]
+    for place, name in enumerate(columns):
+        if name in columns[:place]:
             raise ValueError(f'{parameter} must name a column once; got "{name}" twice.')
-    return found
+    return columns
 
 
 def find_ordered_columns(frame: DataFrame, cols: Sequence[str], at_least: int = 1) -> list[str]:
@@ -122,10 +122,10 @@ def other_column(frame: DataFrame, parameter: str, name: object, cols: Sequence[
     """Return the name of a column that must not be one of some others; None where none is named."""
     if name is None:
         return None
-    found = find_column(frame, parameter, name)
-    if found in cols:
-        raise ValueError(f'{parameter} must not be one of cols; got "{found}".')
-    return found
+    column_name = find_column(frame, parameter, name)
+    if column_name in cols:
+        raise ValueError(f'{parameter} must not be one of cols; got "{column_name}".')
+    return column_name
 
 
 def refuse_alpha(alpha: object) -> None:
@@ -157,8 +157,8 @@ def key_columns(cols: Sequence[str]) -> list[Column]:
 def equal(left: DataFrame, right: DataFrame, left_names: Sequence[str], right_names: Sequence[str]) -> Column:
     """Return the condition under which rows of two DataFrames agree in some columns; NULL agrees with NULL."""
     tests = [
-        left[own].eqNullSafe(right[other])
-        for own, other in zip(map(quote, left_names), map(quote, right_names), strict=True)
+        left[left_name].eqNullSafe(right[right_name])
+        for left_name, right_name in zip(map(quote, left_names), map(quote, right_names), strict=True)
     ]
     return functools.reduce(lambda one, other: one & other, tests)
 

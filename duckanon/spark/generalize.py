@@ -30,7 +30,7 @@ _CELLS_LOOKED_AT = 2_000_000
 
 @face_of(GENERALIZE, "spark")
 @public
-def generalize(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
+def generalize(frame: DataFrame, options: Options, *, to: str) -> DataFrame:
     """Write the columns of a table, generalized until every class has at least k people, and the columns to keep.
 
     Args:
@@ -40,13 +40,13 @@ def generalize(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
     Returns:
         What was written, after the promise was counted on it.
     """
-    options = read_plan_options(frame, given)
-    kept = find_kept_columns(frame, given["kept"].keep, options.cols)
-    allowed = find_kept_columns(frame, given["kept"].narrowing, options.cols)
+    plan_options = read_plan_options(frame, options)
+    kept = find_kept_columns(frame, options["kept"].keep, plan_options.cols)
+    allowed = find_kept_columns(frame, options["kept"].narrowing, plan_options.cols)
     with target_called(frame.sparkSession, to) as target:
-        found = fit_plan(frame, options, given)
-        _refuse_narrowing(frame, options, kept, allowed, found)
-        return _write_classes(frame, options, read_plan(found), kept, target)
+        plan = fit_plan(frame, plan_options, options)
+        _refuse_narrowing(frame, plan_options, kept, allowed, plan)
+        return _write_classes(frame, plan_options, read_plan(plan), kept, target)
 
 
 def _write_classes(
@@ -59,9 +59,9 @@ def _write_classes(
     """
     proof = _proof(options)
     coarse = label_columns(frame, columns, kept, proof)
-    others = None if not options.has_population_table else label_columns(options.population, columns, [])
+    population = None if not options.has_population_table else label_columns(options.population, columns, [])
     least = _least(frame, options)
-    classes = _classes(coarse, options, others).persist()
+    classes = _classes(coarse, options, population).persist()
     try:
         is_small = F.col(_PEOPLE) < least
         counted = classes.agg(F.sum(_ROWS), F.coalesce(F.sum(F.when(is_small, F.col(_ROWS))), F.lit(0))).collect()[0]
@@ -76,7 +76,7 @@ def _write_classes(
         first = target.draft(shuffle(left))
     finally:
         classes.unpersist()
-    _refuse_broken(first, options, others, least, row_count - small_rows)
+    _refuse_broken(first, options, population, least, row_count - small_rows)
     if proof:
         last = target.draft(shuffle(first.select(*map(column, [*options.cols, *kept]))))
         refuse_other_classes(first, last, options.cols)
@@ -103,21 +103,21 @@ def _least(frame: DataFrame, options: PlanOptions) -> int:
 
 
 def _members(coarse: DataFrame, options: PlanOptions) -> Members:
-    whose = F.lit(None) if options.person is None else F.col(MEMBER)
+    member = F.lit(None) if options.person is None else F.col(MEMBER)
     value = F.lit(None) if options.sensitive is None else F.col(VALUE)
-    rows = coarse.select(*key_columns(options.cols), value.alias(VALUE), whose.alias(MEMBER))
+    rows = coarse.select(*key_columns(options.cols), value.alias(VALUE), member.alias(MEMBER))
     return Members(rows, options.cols, options.person is not None)
 
 
-def _classes(coarse: DataFrame, options: PlanOptions, others: DataFrame) -> DataFrame:
+def _classes(coarse: DataFrame, options: PlanOptions, population: DataFrame) -> DataFrame:
     """Return the classes with their rows and people; nobody where too much would be known of them."""
     keys = key_names(options.cols)
     members = _members(coarse, options)
     counted = people(None if options.person is None else MEMBER).alias(_PEOPLE)
     classes = members.rows.groupBy(*keys).agg(F.count("*").alias(_ROWS), counted)
-    if others is not None:
+    if population is not None:
         names = [f"{key}_elsewhere" for key in keys]
-        sided = others.toDF(*names).groupBy(*names).agg(F.count("*").alias("_duckanon_elsewhere"))
+        sided = population.toDF(*names).groupBy(*names).agg(F.count("*").alias("_duckanon_elsewhere"))
         classes = classes.drop(_PEOPLE).join(sided, equal(classes, sided, keys, names), "left")
         elsewhere = F.coalesce(F.col("_duckanon_elsewhere"), F.lit(0)).alias(_PEOPLE)
         classes = classes.select(*keys, _ROWS, elsewhere)
@@ -149,12 +149,12 @@ def _spread(members: Members, options: PlanOptions, ordered: bool) -> DataFrame:
     return joined.select(*keys, (F.col("_duckanon_is_spread") & is_near).alias("_duckanon_is_spread"))
 
 
-def _refuse_broken(written: DataFrame, options: PlanOptions, others: DataFrame, least: int, row_count: int) -> None:
+def _refuse_broken(written: DataFrame, options: PlanOptions, population: DataFrame, least: int, row_count: int) -> None:
     """Count what was promised on what was written; a distance is that from the rows that are left."""
-    found = _classes(written, options, others).agg(F.min(_PEOPLE), F.coalesce(F.sum(_ROWS), F.lit(0))).collect()[0]
-    if found[1] != row_count:
+    counts = _classes(written, options, population).agg(F.min(_PEOPLE), F.coalesce(F.sum(_ROWS), F.lit(0))).collect()[0]
+    if counts[1] != row_count:
         raise ValueError("the written rows differ from those of the table; it may have changed in the meantime.")
-    if found[0] is not None and found[0] < least:
+    if counts[0] is not None and counts[0] < least:
         raise ValueError("the written release does not keep l or t: its classes are not diverse enough.")
 
 

@@ -72,8 +72,8 @@ class Asked:
     @property
     def columns(self) -> list[str]:
         """The columns that a part needs."""
-        whose = [] if self.person is None or self.person in self.kept else [self.person]
-        return [*self.cols, *self.kept, *whose]
+        person = [] if self.person is None or self.person in self.kept else [self.person]
+        return [*self.cols, *self.kept, *person]
 
 
 @dataclass(frozen=True)
@@ -88,15 +88,15 @@ class Survey:
 
 def number_of(frame: DataFrame, name: str) -> str | None:
     """Return the SQL expression of a column's number, for times in microseconds; None for what is neither."""
-    own, known = quote(name), duckdb_type(frame, name)
+    value, known = quote(name), duckdb_type(frame, name)
     if is_number(frame, name):
-        return f"CAST({own} AS DOUBLE)"
+        return f"CAST({value} AS DOUBLE)"
     if known == "DATE":
-        return f"CAST(unix_date({own}) AS DOUBLE) * 86400000000D"
+        return f"CAST(unix_date({value}) AS DOUBLE) * 86400000000D"
     if known == "TIMESTAMPTZ":
-        return f"CAST(unix_micros({own}) AS DOUBLE)"
+        return f"CAST(unix_micros({value}) AS DOUBLE)"
     if known == "TIMESTAMP":
-        return f"CAST(unix_micros(CAST({own} AS TIMESTAMP)) AS DOUBLE)"
+        return f"CAST(unix_micros(CAST({value} AS TIMESTAMP)) AS DOUBLE)"
     return None
 
 
@@ -104,28 +104,28 @@ def survey_table(frame: DataFrame, names: Sequence[str], has_nulls: bool) -> Sur
     """Count, add up and draw from a table; columns with NULLs are refused unless they may have them."""
     numbers = frame.select(*(F.expr(str(number_of(frame, name))).alias(key) for name, key in _key_columns(names)))
     keys = key_names(names)
-    pairs = [(one, other) for place, one in enumerate(keys) for other in keys[place:]]
-    found = numbers.agg(
+    pairs = [(key, other) for place, key in enumerate(keys) for other in keys[place:]]
+    sums = numbers.agg(
         F.count("*"),
         *(F.count(key) for key in keys),
         *(F.avg(key) for key in keys),
-        *(F.covar_pop(one, other) for one, other in pairs),
+        *(F.covar_pop(key, other) for key, other in pairs),
     ).collect()[0]
-    rows, size = found[0], len(keys)
+    rows, size = sums[0], len(keys)
     if rows == 0:
         raise ValueError("the table has no rows to look at.")
-    for name, known in zip(names, found[1 : 1 + size], strict=True):
+    for name, known in zip(names, sums[1 : 1 + size], strict=True):
         if known < rows and not has_nulls:
             raise ValueError(f'column "{name}" has {rows - known} NULLs, which no interval contains; remove them.')
     covariances = np.zeros((size, size))
-    for (one, other), value in zip(pairs, found[1 + 2 * size :], strict=True):
-        place = keys.index(one), keys.index(other)
+    for (key, other), value in zip(pairs, sums[1 + 2 * size :], strict=True):
+        place = keys.index(key), keys.index(other)
         covariances[place] = covariances[place[::-1]] = np.nan if value is None else value
     fraction = min(1.0, SAMPLE / rows)
     drawn = numbers.dropna()
     sample = (drawn if fraction == 1.0 else drawn.sample(fraction)).toArrow()
     of_column = {name: sample.column(key).to_numpy() for name, key in _key_columns(names)}
-    means = np.array([np.nan if mean is None else mean for mean in found[1 + size : 1 + 2 * size]], np.float64)
+    means = np.array([np.nan if mean is None else mean for mean in sums[1 + size : 1 + 2 * size]], np.float64)
     return Survey(rows, means, covariances, of_column)
 
 
@@ -167,9 +167,9 @@ def release_parts(
     name and type of what becomes of each column. Numbers of classes become others, which do not tell the part.
     """
     frame = asked.frame
-    others = [name for name in asked.columns if name not in asked.cols]
+    rest = [name for name in asked.columns if name not in asked.cols]
     schema = [T.StructField(name, kind) for name, kind in fields]
-    schema += [T.StructField(name, frame.schema[name].dataType) for name in others]
+    schema += [T.StructField(name, frame.schema[name].dataType) for name in rest]
     if has_box:
         schema.insert(0, T.StructField(BOX_COLUMN, T.LongType()))
     names = [field.name for field in schema]
@@ -177,9 +177,9 @@ def release_parts(
     def of_part(part: int, table: pa.Table) -> pa.Table:
         result = release(table)
         if has_box:
-            own = result.column_names.index("_duckanon_box")
-            number = result.column(own).to_numpy() + (part << 40)
-            result = result.set_column(own, BOX_COLUMN, pa.array(number))
+            position = result.column_names.index("_duckanon_box")
+            number = result.column(position).to_numpy() + (part << 40)
+            result = result.set_column(position, BOX_COLUMN, pa.array(number))
         return result.select(names)
 
     released = apply_to_parts(_route_rows(asked, tree), of_part, T.StructType(schema))
@@ -217,10 +217,10 @@ def write_release(asked: Asked, released: DataFrame, row_count: int, target: Tar
     members = [_MEMBER] if proof else []
     sized = first.select(*key_columns(asked.cols), *members).groupBy(*keys)
     classes = sized.agg(F.count("*").alias(_ROWS), people(_MEMBER if proof else None).alias(_PEOPLE))
-    found = classes.agg(F.min(_PEOPLE), F.coalesce(F.sum(_ROWS), F.lit(0))).collect()[0]
-    if found[1] != row_count:
+    counts = classes.agg(F.min(_PEOPLE), F.coalesce(F.sum(_ROWS), F.lit(0))).collect()[0]
+    if counts[1] != row_count:
         raise ValueError("the written rows differ from those of the table; it may have changed in the meantime.")
-    if found[0] < asked.k:
+    if counts[0] < asked.k:
         raise ValueError(f"the written release has a class of fewer than {asked.k} people; it is not released.")
     if proof:
         last = target.draft(shuffle(first.select(*map(column, names))))
@@ -266,7 +266,7 @@ PART_ROWS = {"boxes": 200_000, "fast": 100_000, "mdav": 10_000, "recode": 50_000
 
 @face_of(BOXES.having(BOX.having(rule=OneOf("parts", "rounded"))), "spark")
 @public
-def boxes(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
+def boxes(frame: DataFrame, options: Options, *, to: str) -> DataFrame:
     """Write a table whose numbers and dates are intervals shared by at least k people.
 
     Args:
@@ -275,20 +275,20 @@ def boxes(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
     Returns:
         What was written, after its classes were counted.
     """
-    asked, options = _read_arguments(frame, given, only_numbers=True)
+    asked, part_options = _read_arguments(frame, options, only_numbers=True)
     names = asked.cols
     with target_called(frame.sparkSession, to) as target:
         survey = survey_table(frame, names, has_nulls=False)
         moments = ColumnMoments.from_covariances(survey.means, survey.covariances)
-        sensitivity = combine_sensitivities(moments, names, boxing.read_statistics(given["statistics"], names))
+        sensitivity = combine_sensitivities(moments, names, boxing.read_statistics(options["statistics"], names))
         empty = frame.select(*map(column, names)).limit(0).toArrow()
-        distances = boxing.read_distances(empty, names, given["epsilon"])
+        distances = boxing.read_distances(empty, names, options["epsilon"])
         apart = [distances.get(name, 0.0) for name in names]
         weights = sensitivity.at(list(survey.sample.values()))
-        tree = fit_tree(survey.sample, weights, survey.rows, asked.k, PART_ROWS["boxes"], given["l"], apart)
+        tree = fit_tree(survey.sample, weights, survey.rows, asked.k, PART_ROWS["boxes"], options["l"], apart)
 
         def release(part: pa.Table) -> pa.Table:
-            result = boxing.boxes(part, **options, whole=WholeTable(sensitivity))
+            result = boxing.boxes(part, **part_options, whole=WholeTable(sensitivity))
             return plain(pair_ends(result, names, HIGH_PREFIX))
 
         fields = [(name, interval_type(frame.schema[name].dataType)) for name in names]
@@ -298,7 +298,7 @@ def boxes(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
 
 @face_of(MICROAGGREGATE, "spark")
 @public
-def microaggregate(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
+def microaggregate(frame: DataFrame, options: Options, *, to: str) -> DataFrame:
     """Write a table whose numbers and dates are what groups of at least k similar records have in common.
 
     Args:
@@ -308,17 +308,17 @@ def microaggregate(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
     Returns:
         What was written, after its classes were counted.
     """
-    is_interval = given["label"] == "interval"
-    asked, options = _read_arguments(frame, given, only_numbers=True)
+    is_interval = options["label"] == "interval"
+    asked, part_options = _read_arguments(frame, options, only_numbers=True)
     names = asked.cols
     with target_called(frame.sparkSession, to) as target:
         survey = survey_table(frame, names, has_nulls=False)
         variances = np.diag(survey.covariances) * (survey.rows / max(1, survey.rows - 1))
         deviations = [float(one) for one in np.sqrt(variances)]
-        tree = fit_tree(survey.sample, _inverse(deviations), survey.rows, asked.k, PART_ROWS[given["method"]])
+        tree = fit_tree(survey.sample, _inverse(deviations), survey.rows, asked.k, PART_ROWS[options["method"]])
 
         def release(part: pa.Table) -> pa.Table:
-            result = grouping.microaggregate(part, **options, deviations=deviations)
+            result = grouping.microaggregate(part, **part_options, deviations=deviations)
             return plain(pair_ends(result, names, HIGH_PREFIX) if is_interval else result)
 
         fields = [(name, frame.schema[name].dataType) for name in names]
@@ -332,7 +332,7 @@ def microaggregate(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
 
 @face_of(RECODE, "spark")
 @public
-def recode(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
+def recode(frame: DataFrame, options: Options, *, to: str) -> DataFrame:
     """Write a table whose columns are generalized class by class, such that every class has at least k people.
 
     Args:
@@ -341,18 +341,18 @@ def recode(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
     Returns:
         What was written, after its classes were counted.
     """
-    asked, options = _read_arguments(frame, given)
-    weights = read_weights(given["weights"], asked.cols, find_columns(frame, "cols", given["cols"]))
-    options = {
-        **options,
-        "hierarchies": hierarchy_rows(given["hierarchies"]),
+    asked, part_options = _read_arguments(frame, options)
+    weights = read_weights(options["weights"], asked.cols, find_columns(frame, "cols", options["cols"]))
+    part_options = {
+        **part_options,
+        "hierarchies": hierarchy_rows(options["hierarchies"]),
         "weights": dict(zip(asked.cols, weights, strict=True)),
     }
     with target_called(frame.sparkSession, to) as target:
         tree, rows = _tree(asked)
 
         def release(part: pa.Table) -> pa.Table:  # sent to the executors: the frame, which is in `asked`, must not be
-            return plain(recoding.recode([part], **options))
+            return plain(recoding.recode([part], **part_options))
 
         released = release_parts(asked, tree, release, [(name, T.StringType()) for name in asked.cols], has_box=False)
         return write_release(asked, released, rows, target)
@@ -390,14 +390,16 @@ def _inverse(deviations: list[float]) -> list[float]:
     return [1.0 / one if one > 0 else 0.0 for one in deviations]
 
 
-def _read_arguments(frame: DataFrame, given: Options, only_numbers: bool = False) -> tuple[Asked, Options]:
+def _read_arguments(frame: DataFrame, options: Options, only_numbers: bool = False) -> tuple[Asked, Options]:
     """Find the columns of a release, and the options of its parts, which release the column of people too."""
-    names = find_ordered_columns(frame, given["cols"])
+    names = find_ordered_columns(frame, options["cols"])
     for name in names if only_numbers else ():
         if number_of(frame, name) is None:
             raise ValueError(f'cols must hold numbers, dates or timestamps; got "{name}".')
-    whose = other_column(frame, "person", given["person"], names)
-    kept, allowed = (find_kept_columns(frame, some, names) for some in (given["kept"].keep, given["kept"].narrowing))
-    asked = Asked(frame, names, kept, whose, given["k"])
-    released = Kept([*kept, *([whose] if whose else [])], allowed)
-    return asked, {**given, "cols": names, "person": whose, "kept": released}
+    person = other_column(frame, "person", options["person"], names)
+    kept, allowed = (
+        find_kept_columns(frame, columns, names) for columns in (options["kept"].keep, options["kept"].narrowing)
+    )
+    asked = Asked(frame, names, kept, person, options["k"])
+    released = Kept([*kept, *([person] if person else [])], allowed)
+    return asked, {**options, "cols": names, "person": person, "kept": released}

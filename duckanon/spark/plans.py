@@ -70,27 +70,27 @@ class PlanOptions:
         return hasattr(self.population, "columns")
 
 
-def read_plan_options(frame: DataFrame, given: Options) -> PlanOptions:
+def read_plan_options(frame: DataFrame, options: Options) -> PlanOptions:
     """Find the columns that a call names, or refuse it."""
-    named = find_columns(frame, "cols", given["cols"])
-    population, spread = given["population"], given["sensitive"]
+    named = find_columns(frame, "cols", options["cols"])
+    population, spread = options["population"], options["sensitive"]
     if hasattr(population, "columns"):
         find_columns(population, "population", named)
     return PlanOptions(
         [name for name in frame.columns if name in named],
         named,
-        given["k"],
-        given["beta"],
+        options["k"],
+        options["beta"],
         population,
-        given["max_suppressed_fraction"],
-        other_column(frame, "person", given["person"], named),
+        options["max_suppressed_fraction"],
+        other_column(frame, "person", options["person"], named),
         replace(spread, sensitive=other_column(frame, "sensitive", spread.sensitive, named)),
     )
 
 
 @face_of(PLAN, "spark")
 @public
-def plan(frame: DataFrame, given: Options) -> DataFrame:
+def plan(frame: DataFrame, options: Options) -> DataFrame:
     """Return how each of the columns is to be generalized so that every class has at least k people: a row per bucket.
 
     The cluster counts the different combinations of values; the driver searches among them.
@@ -102,37 +102,41 @@ def plan(frame: DataFrame, given: Options) -> DataFrame:
     Returns:
         The plan, as `anon.plan` has it.
     """
-    return frame.sparkSession.createDataFrame(fit_plan(frame, read_plan_options(frame, given), given))
+    return frame.sparkSession.createDataFrame(fit_plan(frame, read_plan_options(frame, options), options))
 
 
-def fit_plan(frame: DataFrame, options: PlanOptions, given: Options) -> pa.Table:
+def fit_plan(frame: DataFrame, plan_options: PlanOptions, options: Options) -> pa.Table:
     """Count combinations on the cluster and fit a plan on the driver."""
-    for name in options.cols:
+    for name in plan_options.cols:
         if duckdb_type(frame, name) == "OTHER":
             kind = frame.schema[name].dataType.simpleString()
             raise ValueError(
                 f'column "{name}", {kind}, has a type that cannot be generalized; cast it to string first.'
             )
-    secret = F.lit(None).cast("bigint") if options.sensitive is None else column(options.sensitive)
-    whose = F.lit(None).cast("bigint")
-    if options.person is not None:
-        whose = person_hash(options.person)
-    told = [column(name).alias(name) for name in options.cols]
-    table = _count_combinations(frame.select(*told, secret.alias(_SENSITIVE), whose.alias(_PERSON)))
-    if options.sensitive is not None:
-        table = table.set_column(len(options.cols), _SENSITIVE, _ranks(table.column(_SENSITIVE)))
-    others = _count_combinations(options.population.select(*told)) if options.has_population_table else None
-    found = fitting.plan(
-        [table if table.num_rows else None, others],
-        **{name: given[name] for name in ("k", "beta", "population", "weights", "methods", "max_suppressed_fraction")},
-        cols=list(options.named),
-        hierarchies=hierarchy_rows(given["hierarchies"]),
-        person=options.person,
-        sensitive=options.spread,
-        is_ordered=options.sensitive is not None and is_ordered(frame, options.sensitive),
+    secret = F.lit(None).cast("bigint") if plan_options.sensitive is None else column(plan_options.sensitive)
+    person = F.lit(None).cast("bigint")
+    if plan_options.person is not None:
+        person = person_hash(plan_options.person)
+    columns = [column(name).alias(name) for name in plan_options.cols]
+    table = _count_combinations(frame.select(*columns, secret.alias(_SENSITIVE), person.alias(_PERSON)))
+    if plan_options.sensitive is not None:
+        table = table.set_column(len(plan_options.cols), _SENSITIVE, _ranks(table.column(_SENSITIVE)))
+    population = (
+        _count_combinations(plan_options.population.select(*columns)) if plan_options.has_population_table else None
     )
-    released = pa.nulls(found.num_rows, pa.struct([(name, pa.string()) for name in options.cols]))
-    return found.append_column("released", released)
+    plan = fitting.plan(
+        [table if table.num_rows else None, population],
+        **{
+            name: options[name] for name in ("k", "beta", "population", "weights", "methods", "max_suppressed_fraction")
+        },
+        cols=list(plan_options.named),
+        hierarchies=hierarchy_rows(options["hierarchies"]),
+        person=plan_options.person,
+        sensitive=plan_options.spread,
+        is_ordered=plan_options.sensitive is not None and is_ordered(frame, plan_options.sensitive),
+    )
+    released = pa.nulls(plan.num_rows, pa.struct([(name, pa.string()) for name in plan_options.cols]))
+    return plan.append_column("released", released)
 
 
 def _count_combinations(rows: DataFrame) -> pa.Table:

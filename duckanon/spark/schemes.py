@@ -51,16 +51,16 @@ def holders(frame: DataFrame, name: str, person: str | None) -> DataFrame:
 def count_values(frame: DataFrame, name: str, person: str | None, k: int) -> ColumnCounts:
     """Bring the values of a column to the driver, at most `MOST_VALUES`."""
     sized = holders(frame, name, person)
-    found = sized.limit(MOST_VALUES + 1).toArrow().combine_chunks()
-    if found.num_rows > MOST_VALUES:
+    table = sized.limit(MOST_VALUES + 1).toArrow().combine_chunks()
+    if table.num_rows > MOST_VALUES:
         raise ValueError(
             f'column "{name}" has more than {MOST_VALUES:,} different values, which is more than the driver takes; '
             "round it, generalize it or leave it out of cols."
         )
-    found = found.sort_by(VALUE)
-    values, rows = found.column(VALUE).combine_chunks(), found.column(ROWS).to_numpy()
+    table = table.sort_by(VALUE)
+    values, rows = table.column(VALUE).combine_chunks(), table.column(ROWS).to_numpy()
     rare_rows = None if person is None else partial(_rare_rows, frame, sized, name, person, k)
-    return ColumnCounts.of(name, values, rows, found.column(HOLDERS).to_numpy(), k, SMALL_ROWS, rare_rows)
+    return ColumnCounts.of(name, values, rows, table.column(HOLDERS).to_numpy(), k, SMALL_ROWS, rare_rows)
 
 
 def _pairs(frame: DataFrame, name: str, person: str | None) -> DataFrame:
@@ -76,12 +76,12 @@ def _rare_rows(
     rare = sized.where(F.col(HOLDERS) < k).select(F.col(VALUE).alias(_OTHER))
     pairs = _pairs(frame, name, person)
     held = pairs.join(F.broadcast(rare), F.col(VALUE).eqNullSafe(F.col(_OTHER)), "inner")
-    found = held.select(VALUE, _PERSON, ROWS).toArrow().combine_chunks()
-    whose = found.column(_PERSON).combine_chunks().dictionary_encode()
-    people = whose.indices.fill_null(NOBODY).to_numpy(zero_copy_only=False).astype(np.int64)
-    shown = np.maximum(1, np.rint(found.column(ROWS).to_numpy() * share).astype(np.int64))
+    table = held.select(VALUE, _PERSON, ROWS).toArrow().combine_chunks()
+    members = table.column(_PERSON).combine_chunks().dictionary_encode()
+    people = members.indices.fill_null(NOBODY).to_numpy(zero_copy_only=False).astype(np.int64)
+    shown = np.maximum(1, np.rint(table.column(ROWS).to_numpy() * share).astype(np.int64))
     index = np.repeat(np.arange(len(people)), shown)
-    return found.column(VALUE).combine_chunks().take(pa.array(index)), people[index]
+    return table.column(VALUE).combine_chunks().take(pa.array(index)), people[index]
 
 
 @dataclass(frozen=True)
@@ -120,27 +120,27 @@ def survey_columns(
     special = read_special(options["special"], names)
     categories = spell_columns("categories", options["categories"], names)
     match_columns("categories", categories or [], names)
-    whose = [] if person is None else [person_hash(person).alias(person)]
-    frame = frame.select(*map(column, names), *whose)
-    found: list[ColumnCounts] = []
+    person_columns = [] if person is None else [person_hash(person).alias(person)]
+    frame = frame.select(*map(column, names), *person_columns)
+    counts: list[ColumnCounts] = []
     for name in names:
-        one = count_values(frame, name, person, k)
-        decimals = find_clean_decimals(one.values)
+        value_counts = count_values(frame, name, person, k)
+        decimals = find_clean_decimals(value_counts.values)
         if decimals is not None:
             frame = frame.withColumn(name, F.round(column(name), decimals))
-            one = count_values(frame, name, person, k)
-        found.append(one)
-    rows = int(found[0].rows.sum())
-    found, types = read_counts_exactly(found)
+            value_counts = count_values(frame, name, person, k)
+        counts.append(value_counts)
+    rows = int(counts[0].rows.sum())
+    counts, types = read_counts_exactly(counts)
     if rows == 0:
         raise ValueError("the table has no rows; give one that has.")
     if categories is None and categories_of is not None:
-        categories = categories_of(found, k)
-    whole_columns = split_counts(found, k, special, categories, options["nulls"])
+        categories = categories_of(counts, k)
+    whole_columns = split_counts(counts, k, special, categories, options["nulls"])
     drawn = frame if rows <= SAMPLE else frame.where(chance(person) < F.lit(SAMPLE / rows))
     schemes = [SplitScheme.of(parts) for parts, _ in whole_columns]
-    counts = [count_choices(scheme, one) for scheme, one in zip(schemes, found, strict=True)]
-    return Surveyed(frame, names, person, rows, whole_columns, schemes, counts, drawn.toArrow(), types)
+    choice_counts = [count_choices(scheme, one) for scheme, one in zip(schemes, counts, strict=True)]
+    return Surveyed(frame, names, person, rows, whole_columns, schemes, choice_counts, drawn.toArrow(), types)
 
 
 def chance(person: str | None) -> Column:

@@ -62,11 +62,13 @@ class Plain:
     def encoding_of(self, plain: pa.Table) -> Encoding:
         """Return the encoding by which choices between many values come back as often as some rows have them."""
         columns = []
-        for one in self.encoding.columns:
-            if isinstance(one, CoordinateColumn):
-                codes = plain.column(one.name).combine_chunks().indices.to_numpy()
-                one = replace(one, places=replace(one.places, counts=np.bincount(codes, minlength=len(one.values))))
-            columns.append(one)
+        for codec in self.encoding.columns:
+            if isinstance(codec, CoordinateColumn):
+                codes = plain.column(codec.name).combine_chunks().indices.to_numpy()
+                codec = replace(
+                    codec, places=replace(codec.places, counts=np.bincount(codes, minlength=len(codec.values)))
+                )
+            columns.append(codec)
         return replace(self.encoding, columns=tuple(columns))
 
     def back(self, plain: pa.Table) -> pa.Table:
@@ -81,11 +83,11 @@ class Plain:
         """
         computed = [one.column for one in self.columns.formulas]
         parts = [scheme.column for scheme in self.schemes]
-        checked = [(one, self.bounds.get(place)) for place, one in enumerate(parts) if place not in computed]
-        found = draft.agg(*(F.max(~_is_allowed(one, ends, self.columns.types)) for one, ends in checked)).collect()[0]
-        for (one, _), is_other in zip(checked, found, strict=True):
+        checked = [(part, self.bounds.get(place)) for place, part in enumerate(parts) if place not in computed]
+        row = draft.agg(*(F.max(~_is_allowed(part, ends, self.columns.types)) for part, ends in checked)).collect()[0]
+        for (part, _), is_other in zip(checked, row, strict=True):
             if is_other:
-                raise ValueError(f'column "{one.name}" would release values of too few people; nothing was released.')
+                raise ValueError(f'column "{part.name}" would release values of too few people; nothing was released.')
 
 
 def fit_encoding(
@@ -132,12 +134,12 @@ def gram(survey: Surveyed, plain: Plain) -> Moments:
         values = [pa.array([rows]), pa.array([total.tobytes()]), pa.array([products.tobytes()])]
         yield pa.record_batch(values, names=["rows", "total", "products"])
 
-    found = survey.frame.mapInArrow(sums, "rows bigint, total binary, products binary").collect()
-    rows = sum(row[0] for row in found)
+    results = survey.frame.mapInArrow(sums, "rows bigint, total binary, products binary").collect()
+    rows = sum(row[0] for row in results)
     if rows != survey.rows:
         raise ValueError("the table has other rows than before; it may have changed in the meantime.")
-    mean = np.sum([np.frombuffer(row[1]) for row in found], axis=0) / rows
-    products = np.sum([np.frombuffer(row[2]) for row in found], axis=0).reshape(width, width)
+    mean = np.sum([np.frombuffer(row[1]) for row in results], axis=0) / rows
+    products = np.sum([np.frombuffer(row[2]) for row in results], axis=0).reshape(width, width)
     return Moments(rows, mean, (products - rows * np.outer(mean, mean)) / max(rows - 1, 1))
 
 
@@ -145,32 +147,32 @@ def _rows_of_choices(
     columns: Sequence[ColumnParts], bounds: Mapping[int, Bounds], followers: Sequence[int], random: np.random.Generator
 ) -> pa.Table:
     """Return rows that have every choice, and the ends of every number, whether or not the sample has them."""
-    choices = max(one.choices for one in columns)
+    choices = max(part.choices for part in columns)
     parts = []
-    for index, one in enumerate(columns):
-        codes = np.concatenate([np.full(_ENDS, one.choices - 1), np.resize(np.arange(one.choices), choices)])
-        array = pa.nulls(len(codes), one.type)
+    for index, part in enumerate(columns):
+        codes = np.concatenate([np.full(_ENDS, part.choices - 1), np.resize(np.arange(part.choices), choices)])
+        array = pa.nulls(len(codes), part.type)
         if index in bounds:
             grid, lowest, highest = bounds[index]
             ends = [lowest, min(lowest + grid.step, highest), highest]
             array = grid.array(np.array([*ends, *([lowest] * choices)]), None)
-        parts.append(replace(one, codes=codes, array=array))
+        parts.append(replace(part, codes=codes, array=array))
     return build_thesis_table(parts, bounds, followers, _ENDS + choices, random)
 
 
-def _is_allowed(one: ColumnParts, ends: Bounds | None, types: NumberTypes) -> Column:
+def _is_allowed(part: ColumnParts, ends: Bounds | None, types: NumberTypes) -> Column:
     """Return whether a column has a value that may be released, as an expression."""
-    own = column(one.name)
-    known = [value for value in one.outcomes if value is not None]
-    tests = [own.isNull() if None in one.outcomes else F.lit(False)]
+    field = column(part.name)
+    known = [value for value in part.outcomes if value is not None]
+    tests = [field.isNull() if None in part.outcomes else F.lit(False)]
     if known:
-        if one.name in types.types:
-            known = types.write_column(one.name, pa.array(known, one.type)).to_pylist()
-        tests.append(F.coalesce(own.isin(known), F.lit(False)))
+        if part.name in types.types:
+            known = types.write_column(part.name, pa.array(known, part.type)).to_pylist()
+        tests.append(F.coalesce(field.isin(known), F.lit(False)))
     if ends is not None:
         limits = ends.grid.array(np.array([ends.lowest, ends.highest]), None)
-        low, high = types.write_column(one.name, limits).to_pylist()
-        tests.append(F.coalesce(own.between(F.lit(low), F.lit(high)), F.lit(False)))
+        low, high = types.write_column(part.name, limits).to_pylist()
+        tests.append(F.coalesce(field.between(F.lit(low), F.lit(high)), F.lit(False)))
     return reduce(lambda first, second: first | second, tests)
 
 
@@ -180,7 +182,7 @@ PART_ROWS = {"svd_swap": 200_000, "pica": 50_000}
 
 @face_of(SVD_SWAP, "spark")
 @public
-def svd_swap(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
+def svd_swap(frame: DataFrame, options: Options, *, to: str) -> DataFrame:
     """Write new records with the same means, variances and correlations: each principal component is permuted.
 
     Components are those of the whole table; records are swapped inside blocks to which they are assigned at random, and
@@ -192,10 +194,10 @@ def svd_swap(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
     Returns:
         What was written, after its ends and categories were checked.
     """
-    tolerance, checks = given["tolerance"], given["checks"]
+    tolerance, checks = options["tolerance"], options["checks"]
     with target_called(frame.sparkSession, to) as target:
-        survey = _survey(frame, given)
-        plain, _ = fit_encoding(survey, given["k"], given["derived"], given["log"], np.random.default_rng())
+        survey = _survey(frame, options)
+        plain, _ = fit_encoding(survey, options["k"], options["derived"], options["log"], np.random.default_rng())
         moments = gram(survey, plain)
         rank = int(principal_components(moments.covariance)[1].shape[1])
         refuse_few_rows(survey.rows, rank)
@@ -210,7 +212,7 @@ def svd_swap(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
 
 @face_of(PICA, "spark")
 @public
-def pica(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
+def pica(frame: DataFrame, options: Options, *, to: str) -> DataFrame:
     """Write new records that keep nonlinear structure too: the independent components of clusters are permuted.
 
     Clusters are inside parts of similar records, each of which is checked. The search for a size works with a sample.
@@ -221,12 +223,12 @@ def pica(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
     Returns:
         What was written, after its ends and categories were checked.
     """
-    size, checks = given["cluster_size"], given["checks"]
-    basis, clustering = given["basis"], given["clustering"]
+    size, checks = options["cluster_size"], options["checks"]
+    basis, clustering = options["basis"], options["clustering"]
     with target_called(frame.sparkSession, to) as target:
-        survey = _survey(frame, given)
+        survey = _survey(frame, options)
         random = np.random.default_rng()
-        plain, moments = fit_encoding(survey, given["k"], given["derived"], given["log"], random)
+        plain, moments = fit_encoding(survey, options["k"], options["derived"], options["log"], random)
         rank = int(principal_components(moments.covariance)[1].shape[1])
         refuse_few_rows(survey.rows, rank)
         if size is None:
@@ -245,16 +247,18 @@ def pica(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
             table = plain.table(part, chance)
             encoding = plain.encoding_of(table)
             matrix = encoding.matrix(table, np.float32)
-            own = ClusterSwap(encoding, matrix, rank, basis, clustering, checks, chance)
-            return plain.back(own.release_enlarging(size) if given["cluster_size"] is None else own.release(size, None))
+            swap = ClusterSwap(encoding, matrix, rank, basis, clustering, checks, chance)
+            return plain.back(
+                swap.release_enlarging(size) if options["cluster_size"] is None else swap.release(size, None)
+            )
 
         return _write(survey, plain, blocks.release_parts(parted, survey.schema, release), checks, target)
 
 
-def _survey(frame: DataFrame, given: Options) -> Surveyed:
+def _survey(frame: DataFrame, options: Options) -> Surveyed:
     """Survey the columns of a call in the order of the table."""
     return schemes.survey_columns(
-        frame, find_ordered_columns(frame, given["cols"], at_least=2), None, given["k"], given
+        frame, find_ordered_columns(frame, options["cols"], at_least=2), None, options["k"], options
     )
 
 

@@ -44,7 +44,7 @@ _DRAWN = "_duckanon_drawn"
 
 @face_of(SPECTRAL_RELEASE, "spark")
 @public
-def spectral_release(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
+def spectral_release(frame: DataFrame, options: Options, *, to: str) -> DataFrame:
     """Write new records that keep what clusters of similar records have in common, of values shared by many people.
 
     ``keep_out`` people are kept out of every part of the table.
@@ -55,25 +55,25 @@ def spectral_release(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
     Returns:
         What was written, after it was searched for values of fewer people.
     """
-    k, rows, keep_out, size = (given[name] for name in ("k", "rows", "keep_out", "cluster_size"))
-    names = find_ordered_columns(frame, given["cols"], at_least=2)
-    whose = other_column(frame, "person", given["person"], names)
+    k, rows, keep_out, size = (options[name] for name in ("k", "rows", "keep_out", "cluster_size"))
+    names = find_ordered_columns(frame, options["cols"], at_least=2)
+    person = other_column(frame, "person", options["person"], names)
     with target_called(frame.sparkSession, to) as target:
-        survey = schemes.survey_columns(frame, names, whose, k, given)
+        survey = schemes.survey_columns(frame, names, person, k, options)
         random = np.random.default_rng()
-        redrawing = _redrawing(survey, k, given["derived"], random)
+        redrawing = _redrawing(survey, k, options["derived"], random)
         fewest = max(FEWEST_ROWS, ROWS_PER_COMPONENT * redrawing.rank, k, _PER_KEPT_OUT * keep_out)
         parted = blocks.send_to_parts(survey, blocks.tree_of(survey, PART_ROWS), PART_ROWS, fewest)
-        counts = _draw_counts(parted, whose, keep_out, rows or survey.rows, random)
+        counts = _draw_counts(parted, person, keep_out, rows or survey.rows, random)
         if size is None:
             size = find_smallest_size(redrawing, np.arange(redrawing.rows), keep_out, random, tell_nobody)
         sent, ways, types = drop_rows(redrawing), survey.schemes, survey.types
 
         def release(number: int, part: pa.Table, chance: np.random.Generator) -> pa.Table:
-            people, part = None if whose is None else number_people(part.column(whose)), types.read(part)
-            own = restrict_to_part(sent, apply_schemes(ways, part), people)
+            people, part = None if person is None else number_people(part.column(person)), types.read(part)
+            model = restrict_to_part(sent, apply_schemes(ways, part), people)
             used = leave_out_people(np.arange(part.num_rows), people, keep_out, chance)
-            return types.write(own.table(own.redraw(used, counts[number], size, chance), part.select(names).schema))
+            return types.write(model.table(model.redraw(used, counts[number], size, chance), part.select(names).schema))
 
         def refuse_rare(draft: DataFrame) -> None:
             _refuse_rare(survey, draft, dict(zip(names, redrawing.least, strict=True)))
@@ -86,7 +86,7 @@ def spectral_release(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
 
 @face_of(SYNTHESIZE, "spark")
 @public
-def synthesize(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
+def synthesize(frame: DataFrame, options: Options, *, to: str) -> DataFrame:
     """Write new records that keep what belongs together, drawn column by column, of values shared by many people.
 
     The table is divided at random into parts, all rows of a person in one. Each is drawn by trees of its own; which
@@ -99,20 +99,20 @@ def synthesize(frame: DataFrame, given: Options, *, to: str) -> DataFrame:
     Returns:
         What was written, after it was searched for values of fewer people.
     """
-    k, rows, keep_out = (given[name] for name in ("k", "rows", "keep_out"))
-    names = find_ordered_columns(frame, given["cols"], at_least=2)
-    whose = other_column(frame, "person", given["person"], names)
+    k, rows, keep_out = (options[name] for name in ("k", "rows", "keep_out"))
+    names = find_ordered_columns(frame, options["cols"], at_least=2)
+    person = other_column(frame, "person", options["person"], names)
     with target_called(frame.sparkSession, to) as target:
-        survey = schemes.survey_columns(frame, names, whose, k, given, name_category_numbers)
+        survey = schemes.survey_columns(frame, names, person, k, options, name_category_numbers)
         random = np.random.default_rng()
-        redrawing = _redrawing(survey, k, given["derived"], random)
-        synthesis = Synthesis.of(redrawing, survey.counts, given["leaf"], keep_out, given["derived"], random)
-        parted = blocks.send_to_parts(survey, 0, PART_ROWS, fewest_people(k, given["leaf"], keep_out))
-        counts = _draw_counts(parted, whose, keep_out, rows or survey.rows, random)
+        redrawing = _redrawing(survey, k, options["derived"], random)
+        synthesis = Synthesis.of(redrawing, survey.counts, options["leaf"], keep_out, options["derived"], random)
+        parted = blocks.send_to_parts(survey, 0, PART_ROWS, fewest_people(k, options["leaf"], keep_out))
+        counts = _draw_counts(parted, person, keep_out, rows or survey.rows, random)
         ways, types = survey.schemes, survey.types
 
         def release(number: int, part: pa.Table, chance: np.random.Generator) -> pa.Table:
-            people, part = None if whose is None else number_people(part.column(whose)), types.read(part)
+            people, part = None if person is None else number_people(part.column(person)), types.read(part)
             schema = part.select(names).schema
             return types.write(synthesis.draw(apply_schemes(ways, part), people, counts[number], schema, chance))
 
@@ -130,14 +130,14 @@ def _refuse_rare(survey: Surveyed, draft: DataFrame, least: Mapping[str, int]) -
 
     ``other`` is what merged values are called, whoever has a value that is written so.
     """
-    found = []
+    rare_values = []
     for name, few in least.items():
         held = holders(survey.frame, name, survey.person).where(F.col(HOLDERS) < few).select(VALUE)
         held = held.where(~F.col(VALUE).cast("string").eqNullSafe(OTHER))
         drawn = draft.select(column(name).alias(_DRAWN)).distinct()
         both = drawn.join(held, F.col(_DRAWN).eqNullSafe(F.col(VALUE)), "inner")
-        found.append(both.limit(1).select(F.lit(name).alias(_DRAWN)))
-    for row in reduce(lambda first, second: first.unionAll(second), found).collect():
+        rare_values.append(both.limit(1).select(F.lit(name).alias(_DRAWN)))
+    for row in reduce(lambda first, second: first.unionAll(second), rare_values).collect():
         raise ValueError(
             f'column "{row[0]}" would release a value of fewer than {least[row[0]]} people: the promise is not kept.'
         )

@@ -270,11 +270,11 @@ class Releases:
 
     def _classes(self, number: int, people: int) -> Ints:
         """Return the classes of people in a release, as many of whom are in it as were entered."""
-        found = self._read_padded(number, _CLASSES, people)
+        classes = self._read_padded(number, _CLASSES, people)
         ((entered,),) = self._account.query("SELECT people FROM releases WHERE number = ?", (number,))
-        if np.count_nonzero(found != ABSENT) != entered:
+        if np.count_nonzero(classes != ABSENT) != entered:
             raise self._account.damage_error()
-        return found
+        return classes
 
     def _read_padded(self, number: int, name: str, people: int) -> Ints:
         numbers = self._read_numbers(number, name)

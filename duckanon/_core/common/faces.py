@@ -24,7 +24,7 @@ from duckanon._core.common.names import unknown_option
 from duckanon._core.common.rules import IN_PYTHON
 
 Result = TypeVar("Result")
-_OPTIONS = ("options", "given")  # names of the parameter that takes what is declared
+_OPTIONS = "options"  # the parameter that takes what is declared
 
 
 def face_of(declared: Function, face: str) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
@@ -33,7 +33,6 @@ def face_of(declared: Function, face: str) -> Callable[[Callable[..., Result]], 
     def declare(function: Callable[..., Result]) -> Callable[..., Result]:
         caller = f"duckanon.{face}.{declared.name}"
         written = inspect.signature(function)
-        (taker,) = (name for name in written.parameters if name in _OPTIONS)
         signature = _make_signature(written, declared, face)
 
         @functools.wraps(function)
@@ -47,8 +46,8 @@ def face_of(declared: Function, face: str) -> Callable[[Callable[..., Result]], 
             checked = {parameter.name: values.get(parameter.name, parameter.default) for parameter in parameters}
             if faults := declared.faults(checked, IN_PYTHON):
                 raise ValueError(f"{caller}: {' '.join(faults)}")
-            rest = {name: values[name] for name in written.parameters if name != taker}
-            return function(**rest, **{taker: declared.arguments(checked)})
+            rest = {name: values[name] for name in written.parameters if name != _OPTIONS}
+            return function(**rest, **{_OPTIONS: declared.arguments(checked)})
 
         call.__signature__ = signature.replace(return_annotation=written.return_annotation)  # type: ignore[attr-defined]
         call.__doc__ = _document_parameters(function.__doc__ or "", declared, face)
@@ -70,7 +69,7 @@ def _make_signature(written: inspect.Signature, declared: Function, face: str) -
         default = inspect.Parameter.empty if parameter.is_required else parameter.default
         added.append(inspect.Parameter(parameter.name, kind, default=default))
         has_default |= not parameter.is_required
-    kept = [parameter for name, parameter in written.parameters.items() if name not in _OPTIONS]
+    kept = [parameter for name, parameter in written.parameters.items() if name != _OPTIONS]
     first = [parameter for parameter in kept if parameter.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD]
     last = [parameter for parameter in kept if parameter.kind is inspect.Parameter.KEYWORD_ONLY]
     return written.replace(parameters=[*first, *sorted(added, key=lambda parameter: parameter.kind), *last])

@@ -265,7 +265,7 @@ class EncodedTables:
     encoding: MeasureEncoding
     original: Array
     released: Array
-    others: list[Array | None]
+    outsiders: list[Array | None]
 
 
 def align_tables(

@@ -102,12 +102,12 @@ def exact(table: pa.Table | None, **options: Any) -> pa.Table:
     The table has the columns to combine and one called `PERSON`; None where it has no rows.
     """
     search = Search(**options)
-    whose = None
+    people = None
     if table is not None and search.person is not None:
         [(person_codes, _)] = codes.encode_columns(table.select([PERSON]))
-        whose = lattice.number_people(person_codes, table[PERSON].is_valid().to_numpy())
+        people = lattice.number_people(person_codes, table[PERSON].is_valid().to_numpy())
     table = pa.table({}) if table is None else table.drop_columns([PERSON])
-    people_count = table.num_rows if whose is None else whose.people_count
+    people_count = table.num_rows if people is None else people.people_count
     search.check(table.column_names, table.num_rows, people_count)
     columns = codes.encode_columns(table)
 
@@ -118,9 +118,9 @@ def exact(table: pa.Table | None, **options: Any) -> pa.Table:
         return search.qualifies(singletons, product(members), people_count)
 
     sets = [
-        (one.columns, one.distinct, one.singletons, one.smallest, one.members, 0.0, 0.0)
-        for one in lattice.walk(columns, search.max_size, qualifies if search.minimal else None, whose)
-        if one.stopped or not search.minimal
+        (stats.columns, stats.distinct, stats.singletons, stats.smallest, stats.members, 0.0, 0.0)
+        for stats in lattice.walk(columns, search.max_size, qualifies if search.minimal else None, people)
+        if stats.stopped or not search.minimal
     ]
     return _report(sets, table.column_names, table.num_rows, people_count, product)
 
@@ -148,7 +148,7 @@ class SetSampler:
         self._waiting: list[list[Array]] = []
         self._held = 0  # rows that wait
 
-    def add(self, rows: pa.Array, *others: pa.Array) -> None:
+    def add(self, rows: pa.Array, *extras: pa.Array) -> None:
         """Take in a block of rows; small blocks wait until there are enough to be worth the work."""
         self._held += len(rows)
         for chunk in rows.chunks if isinstance(rows, pa.ChunkedArray) else [rows]:

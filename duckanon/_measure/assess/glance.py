@@ -57,11 +57,11 @@ def assess(
         )
         for place, name in enumerate(names)
     ]
-    found = roles.find(columns, row_count, person)
+    findings = roles.find(columns, row_count, person)
     follow = relations.find_determined(
         [
-            own.astype(np.int64)
-            for own, _ in codes.encode_columns(pa.table(texts, names=list(map(str, range(len(names))))))
+            column_codes.astype(np.int64)
+            for column_codes, _ in codes.encode_columns(pa.table(texts, names=list(map(str, range(len(names))))))
         ],
         [
             share <= _MOST_UNIQUE and count + (rows < row_count) > 1  # NULL is a value
@@ -72,9 +72,9 @@ def assess(
         [
             (
                 place + 1,
-                found.roles[name],
-                f"{found.reasons[name]}{_unique(found.roles[name], unique_fractions[place])}.",
-                found.growth.get(name),
+                findings.roles[name],
+                f"{findings.reasons[name]}{_unique(findings.roles[name], unique_fractions[place])}.",
+                findings.growth.get(name),
                 [names[other] for other in follow[place]],
                 [names[other] for other in range(len(names)) if place in follow[other]],
             )

@@ -85,23 +85,23 @@ class Key:
 
 def find(profiles: list[Profile], groups: dict[str, Groups]) -> list[Key]:
     """Return the columns that are built like keys; the groups of all candidates are added to `groups`."""
-    found = []
+    keys = []
     for profile in profiles:
         if not _may_be_key(profile):
             continue
-        own = groups[profile.name] if profile.name in groups else Groups(profile)
-        if is_age(profile) and "person key" not in profile.topics and not own.is_in_blocks:
+        grouping = groups[profile.name] if profile.name in groups else Groups(profile)
+        if is_age(profile) and "person key" not in profile.topics and not grouping.is_in_blocks:
             continue
-        groups[profile.name] = own
-        others = [other for other in profiles if other is not profile and other.distinct > 1]
+        groups[profile.name] = grouping
+        rest = [other for other in profiles if other is not profile and other.distinct > 1]
         constant = [
             other
-            for other in others
-            if other.agreement < 0.95 and other.distinct <= 1.02 * profile.distinct and own.fixes(other)
+            for other in rest
+            if other.agreement < 0.95 and other.distinct <= 1.02 * profile.distinct and grouping.fixes(other)
         ]
-        if _is_key(profile, own, _independent(profile, constant)):
-            found.append(Key(profile, constant, *_whose(own, others)))
-    return found
+        if _is_key(profile, grouping, _independent(profile, constant)):
+            keys.append(Key(profile, constant, *_whose(grouping, rest)))
+    return keys
 
 
 def _independent(profile: Profile, constant: list[Profile]) -> list[Profile]:
@@ -111,16 +111,16 @@ def _independent(profile: Profile, constant: list[Profile]) -> list[Profile]:
     household has several things that have nothing to do with each other. A number that follows both ways, such as a
     square, says nothing.
     """
-    found: list[Profile] = []
+    independent: list[Profile] = []
     kept: list[Groups] = []
-    for one in sorted(constant, key=lambda one: -one.distinct):
-        is_twin = one.distinct > 0.5 * profile.distinct
-        if (is_twin and one.kind == "numeric") or any(groups.fixes(one) for groups in kept):
+    for candidate in sorted(constant, key=lambda candidate: -candidate.distinct):
+        is_twin = candidate.distinct > 0.5 * profile.distinct
+        if (is_twin and candidate.kind == "numeric") or any(groups.fixes(candidate) for groups in kept):
             continue
-        found.append(one)
+        independent.append(candidate)
         if not is_twin:
-            kept.append(Groups(one))
-    return found
+            kept.append(Groups(candidate))
+    return independent
 
 
 def _may_be_key(profile: Profile) -> bool:
@@ -135,32 +135,32 @@ def _may_be_key(profile: Profile) -> bool:
     return profile.distinct >= max(_FEWEST_VALUES, profile.known / _LARGEST_GROUP)
 
 
-def _is_key(profile: Profile, own: Groups, constant: list[Profile]) -> bool:
+def _is_key(profile: Profile, groups: Groups, constant: list[Profile]) -> bool:
     numeric = profile.numeric if profile.kind == "numeric" else None
     is_even = numeric is None or numeric.density > 0.5 or numeric.same_length > 0.9 or numeric.unevenness < 0.1
-    is_code = is_even or own.is_in_blocks
+    is_code = is_even or groups.is_in_blocks
     is_amount = numeric is not None and numeric.density < 0.5 and (numeric.heaped > 0.3 or numeric.tail > 4)
     is_named = profile.topics & {"person key", "household key"}
     is_about_else = profile.topics & (KNOWN_BY_OTHERS | CONFIDENTIAL) and not is_named
     if is_amount or not is_code or is_about_else:
         twins = [one for one in constant if one.kind == "text" and one.distinct >= 0.95 * profile.distinct]
         return bool(twins) or len(constant) > 3
-    if "person key" in profile.topics and len(constant) + own.is_in_blocks:
+    if "person key" in profile.topics and len(constant) + groups.is_in_blocks:
         return True
     tells_person = any(is_sex(one) or _is_birth(one) for one in constant)
-    return len(constant) > 1 or (len(constant) == 1 and (own.is_in_blocks or tells_person))
+    return len(constant) > 1 or (len(constant) == 1 and (groups.is_in_blocks or tells_person))
 
 
 def _is_birth(profile: Profile) -> bool:
     return profile.kind == "date" and profile.span > LIFETIME
 
 
-def _whose(own: Groups, others: list[Profile]) -> tuple[bool | None, str]:
+def _whose(groups: Groups, profiles: list[Profile]) -> tuple[bool | None, str]:
     """Tell whether groups are people, by what people do not change: birth, sex, age but for a few years."""
-    births = [own.lift(one) for one in others if _is_birth(one)]
-    ages = [own.differences(one) for one in others if is_age(one)]
+    births = [groups.lift(one) for one in profiles if _is_birth(one)]
+    ages = [groups.differences(one) for one in profiles if is_age(one)]
     # a column that never repeats within a group counts its rows: the term of a panel is no sex
-    sexes = [own.lift(one) for one in _sexes(others) if own.agreement(one) > 0.02]
+    sexes = [groups.lift(one) for one in _sexes(profiles) if groups.agreement(one) > 0.02]
     if births and max(births) >= CONSTANT:
         return True, "a date of birth is constant within it"
     if births and max(births) < 0.9:
@@ -173,26 +173,26 @@ def _whose(own: Groups, others: list[Profile]) -> tuple[bool | None, str]:
         return True, "ages stay close within it"
     if sexes and min(sexes) >= CONSTANT:
         return True, "sex is constant within it"
-    if any(own.lift(one) < 0.7 for one in others if is_age(one)):
+    if any(groups.lift(one) < 0.7 for one in profiles if is_age(one)):
         return False, "ages differ within it"
-    if any(is_time(one) for one in others if own.lift(one) < 0.9):
+    if any(is_time(one) for one in profiles if groups.lift(one) < 0.9):
         return True, "its rows differ by time"
     return None, "the values do not show whether it is a person or a group"
 
 
 def _sexes(profiles: Iterable[Profile]) -> list[Profile]:
     """Return the columns of sex: told by words, else by name, else by two codes."""
-    found = [one for one in profiles if is_sex(one) or ("sex" in one.topics and one.distinct == 2)]
-    return [one for one in found if one.kind == "text"] or [one for one in found if "sex" in one.topics] or found
+    columns = [one for one in profiles if is_sex(one) or ("sex" in one.topics and one.distinct == 2)]
+    return [one for one in columns if one.kind == "text"] or [one for one in columns if "sex" in one.topics] or columns
 
 
-def is_large_group(key: Key, own: Groups) -> bool:
+def is_large_group(key: Key, groups: Groups) -> bool:
     """Tell whether a code has groups too large for households, as places have."""
     rows = key.profile.known / max(key.profile.distinct, 1)
-    return rows > SMALL_GROUP and len(key.constant) < 4 and not own.is_in_blocks
+    return rows > SMALL_GROUP and len(key.constant) < 4 and not groups.is_in_blocks
 
 
-def repeats(profile: Profile, key: Profile, own: Groups) -> bool:
+def repeats(profile: Profile, key: Profile, groups: Groups) -> bool:
     """Tell whether a column is another writing of a key: the same values, one for one, or numbers in its order.
 
     An amount that each person has one of, such as a salary, is one for one as well: of numbers with decimals the order
@@ -204,17 +204,17 @@ def repeats(profile: Profile, key: Profile, own: Groups) -> bool:
     if has_same_texts or _is_monotone(profile.numbers, key.numbers):
         return True
     is_code = profile.kind == "text" or profile.is_integer
-    is_told = own.lift(profile) >= CONSTANT if own.pairs >= _FEWEST_PAIRS else own.agreement(profile) == 1
-    return is_code and is_told and own.pairs > 0
+    is_told = groups.lift(profile) >= CONSTANT if groups.pairs >= _FEWEST_PAIRS else groups.agreement(profile) == 1
+    return is_code and is_told and groups.pairs > 0
 
 
-def _is_monotone(one: Array | None, other: Array | None) -> bool:
+def _is_monotone(first: Array | None, second: Array | None) -> bool:
     """Tell whether numbers rise or fall strictly together."""
-    if one is None or other is None or len(np.unique(other)) < 3:
+    if first is None or second is None or len(np.unique(second)) < 3:
         return False
-    order = np.argsort(other, kind="stable")
-    steps, own = np.diff(one[order]), np.diff(other[order]) > 0
-    return bool(((steps > 0) == own).all() or ((steps < 0) == own).all())
+    order = np.argsort(second, kind="stable")
+    steps, is_rising = np.diff(first[order]), np.diff(second[order]) > 0
+    return bool(((steps > 0) == is_rising).all() or ((steps < 0) == is_rising).all())
 
 
 PICKS_OUT = 0.2  # share of unique people from which on columns pick people out, as alpha of anon.quasi_identifiers

@@ -221,10 +221,10 @@ def _share(values: list[str], pattern: re.Pattern[str]) -> float:
 
 def _day(value: str) -> float:
     """Return a date as days, NaN where a text is none; of 3/4/2020 it does not matter which is the month."""
-    found = _DAY.match(value)
-    if not found:
+    match = _DAY.match(value)
+    if not match:
         return np.nan
-    year, month, day, first, second, last = found.groups()
+    year, month, day, first, second, last = match.groups()
     if year is None:
         year = last if len(last) == 4 else f"{19 if int(last) > 30 else 20}{last}"
         month, day = (first, second) if int(second) > 12 else (second, first)

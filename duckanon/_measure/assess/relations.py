@@ -22,28 +22,28 @@ def find_determined(codes: list[Array], may_determine: list[bool]) -> list[list[
     NULL is a value. Columns in which most people are unique determine nearly everything: `may_determine` leaves them
     out.
     """
-    is_constant = [bool((own == own[:1]).all()) for own in codes]
-    found: list[list[int]] = []
-    for place, own in enumerate(codes):
+    is_constant = [bool((column == column[:1]).all()) for column in codes]
+    determined: list[list[int]] = []
+    for place, column in enumerate(codes):
         progress.check()
-        order = np.argsort(own, kind="stable")
-        same = np.flatnonzero(np.diff(own[order]) == 0)
+        order = np.argsort(column, kind="stable")
+        same = np.flatnonzero(np.diff(column[order]) == 0)
         if not may_determine[place] or not len(same):
-            found.append([])
+            determined.append([])
             continue
-        one, two = order[same], order[same + 1]
+        first, second = order[same], order[same + 1]
         probe = slice(0, 200)  # most columns differ in one of the first pairs
-        found.append(
+        determined.append(
             [
                 other
                 for other, values in enumerate(codes)
                 if other != place
                 and not is_constant[other]
-                and (values[one[probe]] == values[two[probe]]).all()
-                and (values[one] == values[two]).all()
+                and (values[first[probe]] == values[second[probe]]).all()
+                and (values[first] == values[second]).all()
             ]
         )
-    return found
+    return determined
 
 
 def find_derived(
@@ -58,10 +58,10 @@ def find_derived(
     computed, coarser = _Sums(profiles), _Levels(profiles, person, apart)
     for profile in asked:
         progress.check()
-        for found in (computed.sources(profile), coarser.sources(profile)):
-            if found and not any(profile.name in sources.get(source.name, ()) for source in found):
-                sources[profile.name] = [source.name for source in found]
-                yield profile, found
+        for origins in (computed.sources(profile), coarser.sources(profile)):
+            if origins and not any(profile.name in sources.get(source.name, ()) for source in origins):
+                sources[profile.name] = [source.name for source in origins]
+                yield profile, origins
                 break
 
 
@@ -87,23 +87,23 @@ class _Sums:
                 continue
             for operation in (np.add, np.subtract, np.multiply):
                 few = operation(values[:, None, :_PROBED], values[None, :, :_PROBED])
-                for one, two in np.argwhere(_is_near(target[:_PROBED], few).sum(axis=2) >= _PROBED - 1):
-                    made = operation(values[one], values[two])
-                    if one != two and profile not in (group[one], group[two]) and _equal(target, made):
-                        return [group[one], group[two]]
+                for first, second in np.argwhere(_is_near(target[:_PROBED], few).sum(axis=2) >= _PROBED - 1):
+                    result = operation(values[first], values[second])
+                    if first != second and profile not in (group[first], group[second]) and _equal(target, result):
+                        return [group[first], group[second]]
         return None
 
 
-def _is_near(target: Array, made: Array) -> Array:
+def _is_near(target: Array, result: Array) -> Array:
     with np.errstate(invalid="ignore", over="ignore"):
-        near: Array = ~(np.abs(target - made) > np.maximum(0.006, 1e-4 * np.abs(target)))
+        near: Array = ~(np.abs(target - result) > np.maximum(0.006, 1e-4 * np.abs(target)))
     return near
 
 
-def _equal(target: Array, made: Array) -> bool:
+def _equal(target: Array, result: Array) -> bool:
     """Tell whether numbers are the same but for rounding."""
-    known = np.isfinite(target) & np.isfinite(made)
-    is_near = _is_near(target, made)[known]
+    known = np.isfinite(target) & np.isfinite(result)
+    is_near = _is_near(target, result)[known]
     return bool(known.sum() >= 100 and is_near.mean() > 0.99 and len(np.unique(target[known])) >= 6)
 
 

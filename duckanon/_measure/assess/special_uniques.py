@@ -169,11 +169,11 @@ def _refine(table: _Table, depth: int) -> tuple[Ints32, _Table | None]:
     is_one = sizes == 1 if table.holders is None else _are_of_one(key, len(sizes), table.holders)
     is_alone = is_one.take(key)
     is_alone &= table.numbers >= 0
-    found = table.numbers.compress(is_alone)
+    unique_numbers = table.numbers.compress(is_alone)
     if not sets_below:
-        return found, None
+        return unique_numbers, None
     table = table._replace(prefix=key, prefix_count=len(sizes))
-    return found, _child(table, is_alone, len(found), sets_below)
+    return unique_numbers, _child(table, is_alone, len(unique_numbers), sets_below)
 
 
 def _child(table: _Table, is_alone: Bools, alone: int, sets_below: int) -> _Table | None:
@@ -346,7 +346,7 @@ def special_unique_columns(
 
 
 def _cells(table: pa.Table, nulls: str, person: str | None) -> Cells:
-    own = [table[name] for name in OWN]
+    row_columns = [table[name] for name in OWN]
     table = table.drop_columns(list(OWN))
     columns = []
     for (codes, count), column in zip(encode_columns(table), table.columns, strict=True):
@@ -354,13 +354,13 @@ def _cells(table: pa.Table, nulls: str, person: str | None) -> Cells:
         columns.append(KeyColumn(codes, count, missing))
     holders = None
     if person is not None:
-        if own[3].null_count == len(own[3]):
+        if row_columns[3].null_count == len(row_columns[3]):
             raise ValueError(
                 f"person must name a column that says whose rows they are; got {person}, which is NULL in every row."
             )
-        [(codes, _)] = encode_columns(pa.table({person: own[3]}))
-        holders = np.where(own[3].is_valid().to_numpy(), codes.astype(np.int64) + 1, NOBODY)
-    classes, people, row_counts = (column.to_numpy() for column in own[:3])
+        [(codes, _)] = encode_columns(pa.table({person: row_columns[3]}))
+        holders = np.where(row_columns[3].is_valid().to_numpy(), codes.astype(np.int64) + 1, NOBODY)
+    classes, people, row_counts = (column.to_numpy() for column in row_columns[:3])
     is_single = people <= 1
     pairs = int(row_counts[people == 2].sum())  # NULLs among their values or not, as sdcMicro counts them
     return Cells(columns, is_single, holders, classes[is_single], row_counts[is_single], pairs)

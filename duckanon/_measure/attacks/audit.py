@@ -188,8 +188,8 @@ def audit_pairs(
                 distances["nearest_rows", name].append(near.mean(axis=1))
             counts[number] = _agreeing(released.people[targets], released.codes, triples)
     findings = [
-        Finding(attack, name, count_wins(np.stack(found), is_member), releases // 2)
-        for (attack, name), found in distances.items()
+        Finding(attack, name, count_wins(np.stack(series), is_member), releases // 2)
+        for (attack, name), series in distances.items()
     ]
     evidence = (counts / (counts.mean(axis=0) + 1)).sum(axis=2)
     return [*findings, Finding("queries", None, count_wins(-evidence, is_member), releases // 2)]
@@ -197,18 +197,18 @@ def audit_pairs(
 
 def _agreeing(people: Ints, released: Ints, triples: Ints) -> Floats:
     """Count, for each person and set of columns, the released rows that agree with the person in all of them."""
-    found = np.empty((len(people), len(triples)))
+    counts = np.empty((len(people), len(triples)))
     for place, person in enumerate(people):
         progress.check()
         agrees = np.packbits((released == person).T, axis=1)
-        found[place] = _BITS[np.bitwise_and.reduce(agrees[triples], axis=1)].sum(axis=1, dtype=np.int64)
-    return found
+        counts[place] = _BITS[np.bitwise_and.reduce(agrees[triples], axis=1)].sum(axis=1, dtype=np.int64)
+    return counts
 
 
 def query_codes(pairs: Sequence[Pair]) -> tuple[Ints, Ints]:
     """Take the columns of both tables as codes: numbers that many share by themselves, others by twentieths."""
-    found = [_bin_pair(pair) if isinstance(pair, NumberPair) else (pair.original, pair.released) for pair in pairs]
-    original, released = (np.column_stack([pair[side] for pair in found]).astype(np.int64) for side in (0, 1))
+    codes = [_bin_pair(pair) if isinstance(pair, NumberPair) else (pair.original, pair.released) for pair in pairs]
+    original, released = (np.column_stack([pair[side] for pair in codes]).astype(np.int64) for side in (0, 1))
     return original, released
 
 
@@ -270,13 +270,13 @@ def membership_audit(
     make = _maker(method, table.column_names, options or {}, {"log": log, "special": special, "categories": categories})
 
     def release(places: Ints, draw: np.random.Generator) -> Released:
-        made = make(table.take(pa.array(places)), seed=int(draw.integers(2**31)))
-        released = made.read_all().select(table.column_names)
+        reader = make(table.take(pa.array(places)), seed=int(draw.integers(2**31)))
+        released = reader.read_all().select(table.column_names)
         people_codes, codes = query_codes(pair_tables(table, released))
         return Released(encoding.matrix(released), codes, people_codes)
 
     points = encoding.matrix(table)
-    found = audit_pairs(points, table.num_columns, release, people=people, releases=releases, random=random)
+    findings = audit_pairs(points, table.num_columns, release, people=people, releases=releases, random=random)
     return report_rows(
         [
             {
@@ -295,7 +295,7 @@ def membership_audit(
                 "pass": finding.answer == PASS,
                 "answer": finding.answer,
             }
-            for finding in found
+            for finding in findings
         ],
         MEMBERSHIP_AUDIT.schema,
     )
@@ -312,5 +312,5 @@ def _maker(
     if faults := declared.faults(declared.defaults | {"cols": cols} | dict(options), IN_SQL):
         raise ValueError(" ".join(faults))
     asked = {"checks": "off", **coding, **options}
-    given = declared.defaults | {name: asked[name] for name in known if name in asked}
-    return lambda table, seed: import_function(declared.algorithm)(table, **given | {"seed": seed})
+    arguments = declared.defaults | {name: asked[name] for name in known if name in asked}
+    return lambda table, seed: import_function(declared.algorithm)(table, **arguments | {"seed": seed})

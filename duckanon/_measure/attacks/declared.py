@@ -17,22 +17,22 @@ AUDITED = ("svd_swap", "pica", "spectral_release", "synthesize", "copula_synthes
 _RISK = columns(pa.float64(), "success", "control_success", "naive_success", "risk", "risk_lower", "risk_upper")
 
 
-def _key_is_no_col(given: Options) -> str | None:
+def _key_is_no_col(options: Options) -> str | None:
     """Refuse a key that distances would be measured by."""
-    if (given["key"] or "").lower() in (name.lower() for name in given["cols"]):
-        return f"key must not be one of cols; got {given['key']}."
+    if (options["key"] or "").lower() in (name.lower() for name in options["cols"]):
+        return f"key must not be one of cols; got {options['key']}."
     return None
 
 
-def _releases_are_pairs(given: Options) -> str | None:
+def _releases_are_pairs(options: Options) -> str | None:
     """Refuse an odd number of releases: the second of each two holds those whom the first does not."""
-    return f"releases must be an even number; got {given['releases']}." if given["releases"] % 2 else None
+    return f"releases must be an even number; got {options['releases']}." if options["releases"] % 2 else None
 
 
-def _secrets_are_unknown(given: Options) -> str | None:
+def _secrets_are_unknown(options: Options) -> str | None:
     """Refuse a secret that the attacker knows."""
-    known = [name.lower() for name in given["known_cols"]]
-    both = [name for name in given["secret_cols"] if name.lower() in known]
+    known = [name.lower() for name in options["known_cols"]]
+    both = [name for name in options["secret_cols"] if name.lower() in known]
     return f"secret_cols must name columns that are none of known_cols; got {both[0]} in both." if both else None
 
 
@@ -100,7 +100,7 @@ LINKAGE_RISK = comparison(
     ),
     checks=(_secrets_are_unknown,),
     schema=[("secret", pa.string()), ("attacks", pa.int64()), _RISK[0], ("control_attacks", pa.int64()), *_RISK[1:]],
-    others=("control",),
+    other_tables=("control",),
     columns=("known_cols", "secret_cols"),
 )
 
@@ -121,7 +121,7 @@ SINGLING_OUT_RISK = comparison(
         SEED,
     ),
     schema=[("mode", pa.string()), ("attacks", pa.int64()), ("rows_looked_at", pa.int64()), *_RISK],
-    others=("control",),
+    other_tables=("control",),
 )
 
 MEMBERSHIP_AUDIT = Report(

@@ -78,8 +78,8 @@ def linkage_risk(
         points = released[np.ix_(firsts, seen)]
         holding = None if cells is None else _Holding(cells, places, firsts)
         answers = _Answers(released[:, columns], codes, tolerance * np.ptp(original[:, columns.start]))
-        own = None if cells is None else cells.original
-        hits = answers.right(original[:, columns], _link(original[:, seen], points, own, holding))
+        people = None if cells is None else cells.original
+        hits = answers.right(original[:, columns], _link(original[:, seen], points, people, holding))
         everyone = _Links(len(original), np.arange(len(original)), np.zeros(len(original), np.int64))
         blind = _Answers(released[:, columns], np.zeros(len(released), np.int64), answers.reach)
         naive = blind.right(original[:, columns], everyone)
@@ -87,9 +87,9 @@ def linkage_risk(
         if control is not None:
             apart = None if cells is None else cells.control
             outside = answers.right(control[:, columns], _link(control[:, seen], points, apart, holding))
-        made, by_chance = (float(hits.sum()), len(hits)), (float(naive.sum()), len(naive))
+        successes, by_chance = (float(hits.sum()), len(hits)), (float(naive.sum()), len(naive))
         of_control = None if outside is None else (float(outside.sum()), len(outside))
-        risk = rates.risk_columns(made, of_control, by_chance, confidence)
+        risk = rates.risk_columns(successes, of_control, by_chance, confidence)
         control_attacks = 0 if outside is None else len(outside)
         rows.append({"secret": name, "attacks": len(hits), "control_attacks": control_attacks, **risk})
     return report_rows(rows, LINKAGE_RISK.schema)
@@ -169,8 +169,8 @@ def _link(queries: Floats, points: Floats, people: Floats | None, holding: _Hold
     owners, classes = owners[is_nearest], classes[is_nearest]
     nowhere = np.flatnonzero(np.isinf(nearest))
     if len(nowhere):
-        _, lost, found = find_tied_nearest(queries[nowhere], points)
-        owners, classes = np.concatenate([owners, nowhere[lost]]), np.concatenate([classes, found])
+        _, lost, tied_classes = find_tied_nearest(queries[nowhere], points)
+        owners, classes = np.concatenate([owners, nowhere[lost]]), np.concatenate([classes, tied_classes])
     return _Links(len(queries), owners, classes)
 
 

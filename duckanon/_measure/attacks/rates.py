@@ -29,14 +29,14 @@ def wilson(successes: float, attacks: int, confidence: float = 0.95) -> tuple[fl
 
 
 def risk_columns(
-    made: tuple[float, int], control: tuple[float, int] | None, naive: tuple[float, int], confidence: float
+    attack: tuple[float, int], control: tuple[float, int] | None, naive: tuple[float, int], confidence: float
 ) -> dict[str, float | None]:
     """Return shares of success and the risk with its interval, as attacks report them; None without attacks.
 
     The baseline is the attack on the control group, or the naive one without a group.
     """
-    risk = excess_risk(made, naive if control is None else control, confidence) if made[1] else (None, None, None)
-    shares = (None if one is None or not one[1] else one[0] / one[1] for one in (made, control, naive))
+    risk = excess_risk(attack, naive if control is None else control, confidence) if attack[1] else (None, None, None)
+    shares = (None if one is None or not one[1] else one[0] / one[1] for one in (attack, control, naive))
     names = ("success", "control_success", "naive_success", "risk", "risk_lower", "risk_upper")
     return dict(zip(names, (*shares, *risk), strict=True))
 

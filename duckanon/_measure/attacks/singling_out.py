@@ -81,12 +81,12 @@ def singling_out_risk(
     outsiders = None if control is None else Sorted(control[sample_rows(size, len(control), random)])
     source = Sorted(released)
     width = min(predicate_columns, released.shape[1])
-    made = univariate(source, is_ordered, attacks, random)
+    predicates = univariate(source, is_ordered, attacks, random)
     naive = _naive(source, is_ordered, attacks, 1, random)
-    rows = [success_row("univariate", made, naive, people, outsiders, _successes, confidence)]
-    made = multivariate(source, is_ordered, attacks, width, random)
+    rows = [success_row("univariate", predicates, naive, people, outsiders, _successes, confidence)]
+    predicates = multivariate(source, is_ordered, attacks, width, random)
     naive = _naive(source, is_ordered, attacks, width, random)
-    rows.append(success_row("multivariate", made, naive, people, outsiders, _successes, confidence))
+    rows.append(success_row("multivariate", predicates, naive, people, outsiders, _successes, confidence))
     return report_rows(rows, SINGLING_OUT_RISK.schema)
 
 
@@ -124,7 +124,7 @@ class Sorted:
 
 def success_row(
     mode: str,
-    made: PredicateSet,
+    predicates: PredicateSet,
     naive: PredicateSet,
     people: Table,
     outsiders: Table | None,
@@ -132,10 +132,10 @@ def success_row(
     confidence: float,
 ) -> dict[str, Any]:
     """Count the people and outsiders whom predicates of the release single out, and compare with the baseline."""
-    control = None if outsiders is None else (singled(outsiders, made), len(made))
-    own, by_chance = (singled(people, made), len(made)), (singled(people, naive), len(naive))
-    risk = rates.risk_columns(own, control, by_chance, confidence)
-    return {"mode": mode, "attacks": len(made), "rows_looked_at": len(people), **risk}
+    control = None if outsiders is None else (singled(outsiders, predicates), len(predicates))
+    successes, by_chance = (singled(people, predicates), len(predicates)), (singled(people, naive), len(naive))
+    risk = rates.risk_columns(successes, control, by_chance, confidence)
+    return {"mode": mode, "attacks": len(predicates), "rows_looked_at": len(people), **risk}
 
 
 def univariate(source: Sorted, is_ordered: Bools, attacks: int, random: np.random.Generator) -> Predicates:
@@ -172,17 +172,17 @@ def multivariate(
         cells = source.values[rows[:, None], columns]
         ranged = is_ordered[columns] & (cells < _MISSING)
         above = cells > medians[columns]
-        made = Predicates(
+        predicates = Predicates(
             columns, np.where(ranged & ~above, -_LARGEST, cells), np.where(ranged & above, _LARGEST, cells)
         )
-        made = made[source.counts(made) == 1]
-        names = np.hstack([made.columns.astype(np.float64), made.lower, made.upper])
-        fresh = np.zeros(len(made), bool)
+        predicates = predicates[source.counts(predicates) == 1]
+        names = np.hstack([predicates.columns.astype(np.float64), predicates.lower, predicates.upper])
+        fresh = np.zeros(len(predicates), bool)
         for number, name in enumerate(names):
             if (text := name.tobytes()) not in seen:
                 seen.add(text)
                 fresh[number] = True
-        kept.append(made[fresh])
+        kept.append(predicates[fresh])
         if len(seen) >= attacks:
             break
     parts = ([getattr(batch, name) for batch in kept] for name in ("columns", "lower", "upper"))
@@ -256,12 +256,12 @@ def cell_singling_out_risk(
         return float(np.count_nonzero(count_members(predicates, released, table)[0] == 1))
 
     rows = []
-    for mode, made, asked in (
+    for mode, predicates, asked in (
         ("univariate", _univariate(labels, attacks, random), 1),
         ("multivariate", _multivariate(labels, attacks, width, random), width),
     ):
         naive = _draw_naive_cells(labels, attacks, asked, random)
-        rows.append(success_row(mode, made, naive, people, outsiders, count_singled, confidence))
+        rows.append(success_row(mode, predicates, naive, people, outsiders, count_singled, confidence))
     return report_rows(rows, SINGLING_OUT_RISK.schema)
 
 
@@ -279,15 +279,15 @@ def _multivariate(labels: Ints, attacks: int, width: int, random: np.random.Gene
     """Choose sets of columns and rows, whose cells in these columns no other released row has."""
     columns = labels.shape[1]
     sets = {tuple(sorted(random.choice(columns, width, replace=False).tolist())) for _ in range(_COLUMN_SETS)}
-    found = []
+    batches = []
     for places in sorted(sets):
         rows = labels[:, places].astype(np.float64)
         distinct = find_distinct_rows(rows)
         alone = distinct.firsts[distinct.counts == 1]
         predicates = np.full((len(alone), columns), -1)
         predicates[:, places] = labels[np.ix_(alone, places)]
-        found.append(predicates[random.permutation(len(alone))[:attacks]])
-    every = np.concatenate(found)
+        batches.append(predicates[random.permutation(len(alone))[:attacks]])
+    every = np.concatenate(batches)
     return every[random.permutation(len(every))[:attacks]]
 
 

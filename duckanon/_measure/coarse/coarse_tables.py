@@ -255,7 +255,7 @@ class Judged:
 
     original: pa.Table
     released: pa.Table  # as it is, under the original's names and in their order
-    others: list[pa.Table | None]
+    outsiders: list[pa.Table | None]
     coarse: Mapping[str, ReadColumn]  # by name, the released columns whose cells are no plain values
     meanings: Mapping[str, Meanings]
 
@@ -286,13 +286,13 @@ def read_tables(
     hierarchies: HierarchyRows = None,
     *,
     whole: tuple[pa.Table, pa.Table] | None = None,
-    **others: pa.Table | None,
+    **outsiders: pa.Table | None,
 ) -> Judged:
     """Put tables side by side and read the release; the first two are None where no row came.
 
-    Where the two are samples, `whole` are the tables by which labels are read. An error calls `others` by their names
-    here. A ValueError refuses tables without rows, columns that hold different kinds of values, and labels that are not
-    understood.
+    Where the two are samples, `whole` are the tables by which labels are read. An error calls `outsiders` by their
+    names here. A ValueError refuses tables without rows, columns that hold different kinds of values, and labels that
+    are not understood.
     """
     original, released = align_release(original, released)
     released = with_sets(released)
@@ -300,7 +300,7 @@ def read_tables(
     for name in original.column_names:
         if _is_zoned(original.schema.field(name).type) and is_text_column(released.schema.field(name).type):
             original = _local(original, name)  # labels tell the time of the session's zone
-            others = {role: None if table is None else _local(table, name) for role, table in others.items()}
+            outsiders = {role: None if table is None else _local(table, name) for role, table in outsiders.items()}
     coarse = {
         name: read_column(name, original.column(name), released.column(name), labels[name])
         for name in original.column_names
@@ -314,7 +314,7 @@ def read_tables(
         values = values.set_column(
             values.column_names.index(name), name, pa.nulls(values.num_rows, original.schema.field(name).type)
         )
-    original, _, more = align_tables(original, values, **others)
+    original, _, more = align_tables(original, values, **outsiders)
     return Judged(original, released, more, coarse, labels)
 
 
@@ -342,8 +342,8 @@ class JudgedMatrices:
 def matrices(tables: Judged, coding: CodingOptions) -> JudgedMatrices:
     """Code tables by the original; a coarse cell becomes the mean and variance of what it holds."""
     if not tables.coarse:
-        return JudgedMatrices(encode_tables(tables.original, tables.released, tables.others, coding), None)
-    first = encode_tables(tables.original, _standing_in(tables), tables.others, coding)
+        return JudgedMatrices(encode_tables(tables.original, tables.released, tables.outsiders, coding), None)
+    first = encode_tables(tables.original, _standing_in(tables), tables.outsiders, coding)
     released, variances = first.released, np.zeros_like(first.released)
     for column, group in zip(first.encoding.columns, first.encoding.groups, strict=True):
         name = column.name
@@ -351,7 +351,7 @@ def matrices(tables: Judged, coding: CodingOptions) -> JudgedMatrices:
             centre, spread = _moments(tables.coarse[name], column)
             codes = tables.coarse[name].cells.codes
             released[:, group], variances[:, group] = centre[codes], spread[codes]
-    return JudgedMatrices(EncodedTables(first.encoding, first.original, released, first.others), variances)
+    return JudgedMatrices(EncodedTables(first.encoding, first.original, released, first.outsiders), variances)
 
 
 def code_linked_tables(
@@ -364,7 +364,7 @@ def code_linked_tables(
     variance: so the distance of a person to a cell is the root of the mean squared one. The second result has, by the
     name in lower case, a column's name and its part of the matrices.
     """
-    coded = encode_tables(tables.original, tables.draw_values(random), tables.others, coding)
+    coded = encode_tables(tables.original, tables.draw_values(random), tables.outsiders, coding)
     names, parts = coded.encoding.names, coded.encoding.groups
     if not tables.coarse:
         return coded, {name.lower(): (name, group) for name, group in zip(names, parts, strict=True)}
@@ -381,10 +381,10 @@ def code_linked_tables(
             released[:, group] = cells.values.released[:, group]
             ends.append(group.stop)
             spreads.append(np.sqrt(cells.variances[:, group].sum(axis=1)))
-    others = [None if table is None else np.insert(table, ends, 0.0, axis=1) for table in coded.others]
+    outsiders = [None if table is None else np.insert(table, ends, 0.0, axis=1) for table in coded.outsiders]
     if ends:
         released = np.insert(released, ends, np.column_stack(spreads), axis=1)
-    return EncodedTables(coded.encoding, np.insert(coded.original, ends, 0.0, axis=1), released, others), groups
+    return EncodedTables(coded.encoding, np.insert(coded.original, ends, 0.0, axis=1), released, outsiders), groups
 
 
 def _moments(read: ReadColumn, column: Any) -> tuple[Matrix, Matrix]:

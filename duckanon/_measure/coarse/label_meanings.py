@@ -326,9 +326,9 @@ def _of_texts(
     asked = [label for label in labels if label is not None and label != EVERYTHING]
     held: dict[str, list[str]] = {}
     for label in asked:
-        own = [] if is_like_label(label) else [label]
+        matches = [] if is_like_label(label) else [label]
         listed_values = read_set(label) if label.startswith("{") else []
-        members = dict.fromkeys([*own, *tree.get(texts[label] or label, ()), *listed_values])
+        members = dict.fromkeys([*matches, *tree.get(texts[label] or label, ()), *listed_values])
         held[label] = [member for member in members if member is not None and member in values]
     named = {value for members in held.values() for value in members}
     for label, prefixed in _find_prefixed([label for label in asked if not held[label] and label != OTHER], values):
@@ -343,12 +343,12 @@ def _of_texts(
         if label == EVERYTHING or (label is None and not has_null):
             meanings[text] = _EVERYTHING
             continue
-        own = [] if label is None else held[label]
+        matches = [] if label is None else held[label]
         if label == OTHER:
-            own = [*own, *(value for value in values if value not in covered)]
-        elif label is not None and not own:
+            matches = [*matches, *(value for value in values if value not in covered)]
+        elif label is not None and not matches:
             raise _not_understood(name)
-        listed: list[tuple[str | None, float | None]] = [(value, values[value]) for value in own]
+        listed: list[tuple[str | None, float | None]] = [(value, values[value]) for value in matches]
         if has_null and (label is None or _names_null(label) or (not null_shown and _is_rest(label))):
             listed.append(_NULL)
         if not listed:
@@ -371,12 +371,12 @@ def _find_prefixed(labels: Sequence[str], values: Mapping[str, float | None]) ->
     """Return with each of the labels the values that begin like it; of ``021**`` without its stars."""
     prefixes = {label: label.rstrip("*") for label in labels}
     wanted = set(prefixes.values())
-    found: dict[str, list[str]] = defaultdict(list)
+    values_of_prefix: dict[str, list[str]] = defaultdict(list)
     for length in {len(prefix) for prefix in wanted}:
         for value in values:
             if len(value) >= length and value[:length] in wanted:
-                found[value[:length]].append(value)
-    return [(label, list(found[prefix])) for label, prefix in prefixes.items()]
+                values_of_prefix[value[:length]].append(value)
+    return [(label, list(values_of_prefix[prefix])) for label, prefix in prefixes.items()]
 
 
 def _texts(values: pa.Array) -> list[str]:

@@ -14,10 +14,10 @@ POPULATION_UNIQUES_ROWS = pa.schema(
 )
 
 
-def _interactions_are_among(given: Options) -> str | None:
+def _interactions_are_among(options: Options) -> str | None:
     """Refuse columns that interact with themselves, or are not looked at."""
-    known = {name.lower() for name in given["cols"]}
-    for names in given["interactions"] or ():
+    known = {name.lower() for name in options["cols"]}
+    for names in options["interactions"] or ():
         if len(names) < 2 or not {name.lower() for name in names} <= known:
             return f"interactions must be lists of two or more columns of cols; got {names} among them."
     return None

@@ -221,10 +221,10 @@ def _target(aim: Pair) -> tuple[Pair, Ints, Ints]:
         usable, released_usable = (np.flatnonzero(~np.isnan(values)) for values in (aim.original, aim.released))
         least = np.nanmin(aim.original) if len(usable) else np.nan
         both = np.concatenate([aim.original[usable], aim.released[released_usable]])
-        others = both[both != least]
-        if len(others) and (others == others[0]).all():
-            texts: list[str | None] = [f"{value:g}" for value in sorted((least, others[0]))]
-            top = max(least, others[0])
+        rest = both[both != least]
+        if len(rest) and (rest == rest[0]).all():
+            texts: list[str | None] = [f"{value:g}" for value in sorted((least, rest[0]))]
+            top = max(least, rest[0])
             codes = [(values == top).astype(np.int64) for values in (aim.original, aim.released)]
             return CategoryPair(aim.name, codes[0], codes[1], texts), usable, released_usable
         return aim, usable, released_usable
@@ -347,7 +347,7 @@ def classifier_utility(
         read.draw_values(random),
         name,
         random=random,
-        holdout=read.others[0],
+        holdout=read.outsiders[0],
         special=special,
         categories=categories,
     )
@@ -366,5 +366,5 @@ def detectability(
     random = make_generator(seed)
     read = read_tables(original, released, hierarchies, holdout=holdout)
     return detect_released(
-        read.original, read.draw_values(random), random=random, holdout=read.others[0], categories=categories
+        read.original, read.draw_values(random), random=random, holdout=read.outsiders[0], categories=categories
     )

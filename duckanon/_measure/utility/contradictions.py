@@ -69,10 +69,10 @@ class Rule(NamedTuple):
             return np.asarray((rows.codes[self.other] == self.choice) & ~np.isnan(rows.numbers[self.column]))
         if isinstance(self.source, OrderRule):
             return ~np.isnan(rows.numbers[self.column]) & ~np.isnan(rows.numbers[self.other])
-        found = ~np.isnan(rows.numbers[self.column])
+        is_known = ~np.isnan(rows.numbers[self.column])
         for index in self.source.sources:
-            found &= ~np.isnan(rows.numbers[index])
-        return found
+            is_known &= ~np.isnan(rows.numbers[index])
+        return is_known
 
     def is_broken(self, rows: RuleRows, tolerance: float) -> Bools:
         """Tell which rows break a rule; a formula by more than a tolerance."""
@@ -82,15 +82,17 @@ class Rule(NamedTuple):
         return self.premise(rows) & self.source.is_broken(rows)
 
 
-def write_rules(columns: Sequence[ColumnParts], found: Implications, formulas: Sequence[Formula]) -> Iterator[Rule]:
+def write_rules(
+    columns: Sequence[ColumnParts], implications: Implications, formulas: Sequence[Formula]
+) -> Iterator[Rule]:
     """Write rules in words: they name values that at least k people stand behind, and nobody's alone."""
-    for pair in found.pairs:
+    for pair in implications.pairs:
         for choice in np.flatnonzero(~pair.allowed.all(axis=1)).tolist():
             excluded = [_is(columns[pair.second], code) for code in np.flatnonzero(~pair.allowed[choice]).tolist()]
             more = f" or {len(excluded) - _SHOWN} more" if len(excluded) > _SHOWN else ""
             words = f"if {_is(columns[pair.first], choice)}, never {' or '.join(excluded[:_SHOWN])}{more}"
             yield Rule("excluded", words, pair.second, pair.first, pair, choice)
-    for limits in found.ranges:
+    for limits in implications.ranges:
         for choice in np.flatnonzero(np.isfinite(limits.low) | np.isfinite(limits.high)).tolist():
             number = columns[limits.number]
             ends = [
@@ -100,7 +102,7 @@ def write_rules(columns: Sequence[ColumnParts], found: Implications, formulas: S
             ]
             words = f"if {_is(columns[limits.column], choice)}, {number.name} is {' and '.join(ends)}"
             yield Rule("limit", words, limits.number, limits.column, limits, choice)
-    for order in found.ordered:
+    for order in implications.ordered:
         words = f"{columns[order.first].name} is at most {columns[order.second].name}"
         words += _constant(-order.offset, columns[order.second].type)
         yield Rule("order", words, order.first, order.second, order)
@@ -175,7 +177,7 @@ def contradictions(
     """
     if original is None or released is None:
         raise ValueError("original and released must have rows.")
-    (table, people), (made, others) = (read_people_apart(one, person) for one in (original, released))
+    (table, people), (release, released_people) = (read_people_apart(one, person) for one in (original, released))
     refuse_large_k(k, table.num_rows, people)
     names = table.column_names
     named = None if categories is None else match_columns("categories", categories, names)
@@ -184,24 +186,24 @@ def contradictions(
     follow = [formula.column for formula in offsets]
     formulas = find_formulas(columns, follow)
     computed = [formula.column for formula in formulas]
-    found = find_implications(columns, computed, people, k, 0, follow=follow)
-    before, after = _rows(columns, table), _rows(columns, made)
-    rows = list(_count_breaks(write_rules(columns, found, [*offsets, *formulas]), columns, before, after))
-    if people is not None and others is not None:
+    implications = find_implications(columns, computed, people, k, 0, follow=follow)
+    before, after = _rows(columns, table), _rows(columns, release)
+    rows = list(_count_breaks(write_rules(columns, implications, [*offsets, *formulas]), columns, before, after))
+    if people is not None and released_people is not None:
         personal = find_personal_columns(table, np.unique(people, return_inverse=True)[1].astype(np.int64))
         ordering = find_ordering_columns(table, personal, order_by)
         events = [index for index, name in enumerate(names) if name not in personal]
         if ordering:
-            order = [_order(one, ordering, whose) for one, whose in ((table, people), (made, others))]
+            order = [_order(one, ordering, whose) for one, whose in ((table, people), (release, released_people))]
             pair = [_pair_rows(events, one, own) for one, own in zip((before, after), order, strict=True)]
             both = [
-                take_rows(columns[index], own, f"{prefix}{names[index]}")
-                for own, prefix in ((order[0].before, "the last "), (order[0].later, ""))
+                take_rows(columns[index], places, f"{prefix}{names[index]}")
+                for places, prefix in ((order[0].before, "the last "), (order[0].later, ""))
                 for index in events
             ]
-            given = range(len(events))
-            found = find_implications(both, [], people[order[0].later], k, 0, given)
-            rows += _count_breaks(write_rules(both, found, []), both, *pair)
+            positions = range(len(events))
+            implications = find_implications(both, [], people[order[0].later], k, 0, positions)
+            rows += _count_breaks(write_rules(both, implications, []), both, *pair)
     rows.sort(key=lambda row: (-(row["broken_fraction"] or 0.0), row["rule"]))
     return report_rows(rows, CONTRADICTIONS.schema)
 
@@ -233,8 +235,8 @@ def _count_breaks(
 def _order(table: pa.Table, ordering: Sequence[str], people: Ints) -> Sequences:
     """Order the rows of people; those of nobody follow nothing."""
     alone = people.max(initial=0) + 1 + np.arange(len(people))
-    whose = np.where(people == NOBODY, alone, people)
-    return Sequences.of(whose, read_order(table, ordering), 1, np.random.default_rng(0))
+    person_of_row = np.where(people == NOBODY, alone, people)
+    return Sequences.of(person_of_row, read_order(table, ordering), 1, np.random.default_rng(0))
 
 
 def _pair_rows(events: Sequence[int], rows: RuleRows, order: Sequences) -> RuleRows:

@@ -42,10 +42,12 @@ _POINTS = Parameter(
 )
 
 
-def _special_is_not_logged(given: Options) -> str | None:
+def _special_is_not_logged(options: Options) -> str | None:
     """Refuse special values of columns that are logged, in whose logarithms nobody would find them."""
-    logged = [name.lower() for name in given["log"] or ()]
-    both = [name for name in given["special"] if name.lower() in logged] if isinstance(given["special"], dict) else []
+    logged = [name.lower() for name in options["log"] or ()]
+    both = (
+        [name for name in options["special"] if name.lower() in logged] if isinstance(options["special"], dict) else []
+    )
     return f"special must name columns that are none of log; got {both[0]} in both." if both else None
 
 
@@ -82,7 +84,7 @@ KERNEL_UTILITY = comparison(
         ("component", pa.int64()),
         *columns(pa.float64(), "eigenvalue", "cumulative", "ks", "p_value", "reference_ks", "reference_p_value"),
     ],
-    others=("reference",),
+    other_tables=("reference",),
 )
 
 KERNEL_COMPONENTS = comparison(
@@ -127,7 +129,7 @@ CLASSIFIER_UTILITY = comparison(
         *columns(pa.float64(), "trained_on_original", "trained_on_released", "difference"),
         *columns(pa.int64(), "train_rows", "test_rows"),
     ],
-    others=("holdout",),
+    other_tables=("holdout",),
     columns=("cols", "target"),
 )
 
@@ -150,7 +152,7 @@ DETECTABILITY = comparison(
         SEED,
     ),
     schema=[("comparison", pa.string()), *columns(pa.float64(), "auc", "standard_error"), ("rows_each", pa.int64())],
-    others=("holdout",),
+    other_tables=("holdout",),
 )
 
 CONTRADICTIONS = Report(

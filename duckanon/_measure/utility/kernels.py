@@ -343,11 +343,11 @@ def kernel_projections(
     return first * sign, second * sign
 
 
-def _tests(original: Floats, others: Floats | None) -> list[tuple[float, float]]:
+def _tests(original: Floats, sample: Floats | None) -> list[tuple[float, float]]:
     """Test every component for a difference; NaN where there is nothing to compare with."""
-    if others is None:
+    if sample is None:
         return [(np.nan, np.nan)] * len(original)
-    return [ks_test(first, second) for first, second in zip(original, others, strict=True)]
+    return [ks_test(first, second) for first, second in zip(original, sample, strict=True)]
 
 
 def _matrices(tables: Mapping[str, Floats | None]) -> list[Floats]:
@@ -384,8 +384,8 @@ def kernel_utility(
     """Compare distributions along kernel principal components."""
     random = make_generator(seed)
     read = read_tables(original, released, hierarchies, reference=reference)
-    tables = encode_tables(read.original, read.draw_values(random), read.others, coding)
-    first, second, third = tables.original, tables.released, tables.others[0]
+    tables = encode_tables(read.original, read.draw_values(random), read.outsiders, coding)
+    first, second, third = tables.original, tables.released, tables.outsiders[0]
     if not standardize:
         first, second = (unscale_matrix(tables.encoding, matrix) for matrix in (first, second))
         third = None if third is None else unscale_matrix(tables.encoding, third)
