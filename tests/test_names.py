@@ -31,8 +31,8 @@ BANNED = frozenset({"found", "given", "made", "one", "others", "own", "some", "t
 """Names of variables that say what happened to a thing, not what it is."""
 
 CLEAN = (
-    "_bridge", "_core", "_extension", "_measure", "_methods", "_render", "cli", "dbt", "job", "large", "notebook", "plot",
-    "postgresql", "report", "spark", "spectral.py", "workbench",
+    "_bridge", "_core", "_extension", "_measure", "_methods", "_render", "cli", "dbt", "job", "large", "notebook",
+    "plot", "postgresql", "report", "spark", "spectral.py", "workbench",
 )  # fmt: skip
 """The packages, and modules beside them, in which no variable has such a name any more, but for `FEW` each."""
 

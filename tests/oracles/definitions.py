@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
+from scipy import stats
+
 from tests.oracles.call import Call, different_people, groups, key
 
 Numbers = dict[str, Any]
@@ -184,7 +186,13 @@ def _distinct_for_alpha(call: Call) -> Iterator[str]:
 
 def _distinct_budget(call: Call) -> Iterator[str]:
     result, people = call.answer.column("result")[0], call.options["population"]
-    if not 0 < result <= max(people, 1):
+    k, beta, method = (call.options[name] for name in ("k", "beta", "method"))
+    if method == "bound":  # less than the exact number, which is tested below
+        is_right = 0 < result <= max(people, 1)
+    else:
+        trials, members = (people, k) if method == "class" else (people - 1, k - 1)
+        is_right = result == 0 if trials < members else _same(stats.binom.cdf(members - 1, trials, 1 / result), beta)
+    if not is_right:
         yield f"{result} classes of {people} people"
 
 

@@ -67,7 +67,7 @@ from duckanon._methods.generalize.recoding.search import recode
 
 
 def compute_budget(population: float, k: int, beta: float) -> float:
-    """Return how many classes a (1-beta, k)-anonymous table may have, as ``anon.distinct_budget`` does.
+    """Return how many classes a (1-beta, k)-anonymous table may have by the bound of ``anon.distinct_budget``.
 
     It is the largest product of the columns' numbers of values (Probabilistic Anonymity, Section 3). ``beta`` is the
     probability, above 0 and below 1, with which a class may have fewer than k people.
