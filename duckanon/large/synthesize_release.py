@@ -25,7 +25,6 @@ from duckanon._core.common.declare import Options
 from duckanon._core.common.faces import face_of
 from duckanon._core.common.names import match_columns
 from duckanon._core.common.people import NOBODY, number_people
-from duckanon._core.common.progress import tell_within
 from duckanon._core.common.resources import use_one_thread
 from duckanon._core.encoding.column_split import SplitOptions, read_special
 from duckanon._core.encoding.number_types import NumberTypes
@@ -251,13 +250,12 @@ def synthesize(
                 part = types.read(part)
                 chance, whose = random.spawn(1)[0], _whose(part, what)
                 place, count = next(parts)
-                tell = tell_within(progress.advance, place / len(counts), (place + 1) / len(counts))
                 if people is not None and whose is not None:
-                    made, new = people.draw(part, whose, count, chance, tell)
+                    made, new = people.draw(part, whose, count, chance)
                 else:
                     assert synthesis is not None
                     schema, new = part.select(what.names).schema, np.arange(count)
-                    made = synthesis.draw(apply_schemes(whole.schemes, part), whose, count, schema, chance, tell)
+                    made = synthesis.draw(apply_schemes(whole.schemes, part), whose, count, schema, chance)
                 if what.person is None:
                     return made
                 numbers = 1 + sum(counts[:place]) + chance.permutation(count)  # no two parts have the same
