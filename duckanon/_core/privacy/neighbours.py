@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from duckanon._core.common import progress
 from duckanon._core.common.arguments import refuse_unless
-from duckanon._core.common.arrays import Floats, Ints, Matrix
+from duckanon._core.common.arrays import Bools, Floats, Ints, Matrix
 from duckanon._core.common.imports import import_function
 from duckanon._core.common.row_keys import find_distinct_rows, hash_rows
 from duckanon._core.common.rules import Whole
@@ -82,6 +82,8 @@ _POINTS = 2048
 _STRETCH = 4 * _POINTS  # at most, between two updates of what has been found
 _LARGEST = 1e150  # squares of larger numbers, summed, come near the largest double
 _NARROW = 6  # columns up to which a tree is quicker than comparing all pairs: 20 times for four columns
+TREE = "scipy.spatial:cKDTree"
+_ASKED = 2048  # queries that a tree is asked for at a time
 FEW_POINTS = 500  # rows below which a tree is not worth its making
 _FEW_NEIGHBOURS = 16
 _CROWDED = 0.02  # of the pairs are candidates: single precision no longer tells the points apart
@@ -202,11 +204,34 @@ def _search(queries: Matrix, points: Matrix, k: int, skipped: Ints) -> tuple[Mat
     """Return the k smallest sums of squared differences of every query, and their points."""
     if points.shape[1] > _NARROW or min(len(queries), len(points)) < FEW_POINTS or k > _FEW_NEIGHBOURS:
         return _scan(queries, points, k, skipped)
-    searched = import_function("duckanon._core.privacy.neighbour_tree:search_tree")
-    best, indices, is_certain = searched(queries, points, k, skipped)
+    best, indices, is_certain = _search_tree(queries, points, k, skipped)
     rest = np.flatnonzero(~is_certain)
     best[rest], indices[rest] = _scan(queries[rest], points, k, skipped[rest])
     return best, indices
+
+
+def _search_tree(queries: Matrix, points: Matrix, k: int, skipped: Ints) -> tuple[Matrix, Ints, Bools]:
+    """Return the k smallest sums of squared differences of every query, and their points.
+
+    Tell of which queries the answer is that of comparing all, and not one of several as near.
+    """
+    tree = import_function(TREE)(points)
+    asked = min(k + 2, len(points))  # the query itself may be one of them, and one tells whether others are as near
+    best, indices = np.empty((len(queries), k)), np.empty((len(queries), k), np.int64)
+    is_certain = np.empty(len(queries), np.bool_)
+    for start in range(0, len(queries), _ASKED):
+        progress.check()
+        part = slice(start, start + _ASKED)
+        near = np.asarray(tree.query(queries[part], asked)[1], np.int64)
+        query = np.repeat(np.arange(len(near)) + start, asked)
+        squares = square_distances(queries, points, query, near.reshape(-1)).reshape(near.shape)
+        beyond = squares.max(axis=1) * (1 - 1e-9)  # no point that was not found is nearer
+        squares[near == skipped[part, None]] = np.inf
+        chosen = np.lexsort((near, squares), axis=1)[:, :k]
+        best[part] = np.take_along_axis(squares, chosen, axis=1)
+        indices[part] = np.take_along_axis(near, chosen, axis=1)
+        is_certain[part] = (best[part, -1] < beyond) | (asked == len(points))
+    return best, indices, is_certain
 
 
 def _scan(queries: Matrix, points: Matrix, k: int, skipped: Ints) -> tuple[Matrix, Ints]:
