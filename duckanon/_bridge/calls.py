@@ -311,14 +311,13 @@ def _redeem_tickets(parcels: Parcels, tickets: list[int] | None) -> Any:
 def _select_arguments(
     algorithm: Callable[..., Any], declared: Release | Report, options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the arguments of an algorithm; columns and ``tell`` only where it has a parameter for them.
+    """Return the arguments of an algorithm; columns only where it has a parameter for them.
 
     The query has chosen the columns by then. Any other option that it forgets is an error.
     """
     parameters = inspect.signature(algorithm).parameters
-    optional = {*declared.columns, "tell"}
-    arguments = declared.arguments(options) | {"tell": progress.advance}
-    return {name: value for name, value in arguments.items() if name in parameters or name not in optional}
+    arguments = declared.arguments(options)
+    return {name: value for name, value in arguments.items() if name in parameters or name not in declared.columns}
 
 
 def _cells(tables: list[Any]) -> int:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from duckanon._core.common import progress
 from duckanon._core.common.arguments import make_generator
 from duckanon._core.common.arrays import sample_rows
 from duckanon._core.common.codes import encode_columns
@@ -33,7 +33,6 @@ def compare_releases(
     max_rows: int,
     coding: CodingOptions,
     seed: int | None,
-    tell: Callable[[float], None],
 ) -> pa.Table:
     """Measure releases of a table, which come stacked (`rows_of`)."""
     random = make_generator(seed)
@@ -55,11 +54,12 @@ def compare_releases(
         if other is not None and not baseline:
             baseline = _statistics(Judged(first, other, [None], {}, {}), coding, random)
         kept = _statistics(read, coding, random)
-        for test in privacy_tests(read, coding, random, class_size=class_size):
+        with progress.step(index / len(names), (index + 1) / len(names)):
+            tests = privacy_tests(read, coding, random, class_size=class_size)
+        for test in tests:
             reference_value = None if test.shift_bound is not None else test.reference
             rows.append((name, "privacy", test.name, test.test_value, reference_value, test.is_within_limit))
         rows += [(name, "utility", measure, value, baseline.get(measure), None) for measure, value in kept.items()]
-        tell((index + 1) / len(names))
     schema = COMPARE_RELEASES.schema
     return report_columns(dict(zip(schema.names, zip(*rows, strict=True), strict=True)), schema)
 

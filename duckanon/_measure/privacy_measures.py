@@ -5,7 +5,7 @@ The values of a release in the digits that the original's columns have, and as c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -82,8 +82,6 @@ def column_codes(original: pa.Table, released: pa.Table, outsiders: pa.Table | N
     return columns
 
 
-Tell = Callable[[float], None]
-
 _SAMPLED = 5_000
 AMOUNTS = CodingOptions(log=[], special="off", categories=[])
 """All numbers as amounts."""
@@ -99,7 +97,6 @@ def prediction_risk(
     sample: int | None,
     coding: CodingOptions,
     seed: int | None,
-    tell: Tell,
 ) -> pa.Table:
     """Return the originals looked at, each with its distance, ambiguity and uncertainties."""
     random = make_generator(seed)
@@ -107,7 +104,7 @@ def prediction_risk(
     coded = matrices(read, coding)
     tables, rows = coded.values, coded.values.original
     looked_at = np.arange(len(rows)) if sample is None else np.sort(random.permutation(len(rows))[:sample])
-    measures = prediction.measure_queries(rows[looked_at], tables.released, k, tell=tell, variances=coded.variances)
+    measures = prediction.measure_queries(rows[looked_at], tables.released, k, variances=coded.variances)
     table = original.take(pa.array(looked_at))
     names, groups = tables.encoding.names, tables.encoding.groups
     by_column = [measures.column_uncertainty[:, group].mean(axis=1) for group in groups]
@@ -150,7 +147,6 @@ def privacy_test(
     sample: int | None,
     coding: CodingOptions,
     seed: int | None,
-    tell: Tell,
 ) -> pa.Table:
     """Test a release against a sample of other people; `stacked` are more releases of the same people."""
     random = make_generator(seed)
@@ -160,7 +156,7 @@ def privacy_test(
         coded = matrices(read_tables(original, rows_of(stacked, name), hierarchies), coding)
         draws.append((coded.values.released, coded.variances))
     looked_at = max(20, min(read.original.num_rows, _SAMPLED)) if sample is None else sample
-    tests = privacy_tests(read, coding, random, k=k, sample=looked_at, draws=draws, tell=tell)
+    tests = privacy_tests(read, coding, random, k=k, sample=looked_at, draws=draws)
     columns: dict[str, list[Any]] = {
         "measure": [test.name for test in tests],
         "reference_value": [test.reference for test in tests],

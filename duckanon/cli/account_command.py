@@ -3,66 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
-
-
-def add_to(commands: Any) -> None:
-    """Describe the command."""
-    description = "Show, check or change the account of releases that a policy names under [account]."
-    parser = commands.add_parser("account", help="what all releases of an account leave", description=description)
-    steps = parser.add_subparsers(dest="step", metavar="STEP", required=True, parser_class=type(parser))
-    show = steps.add_parser("show", help="list the releases", description="List the releases of the account.")
-    check = steps.add_parser(
-        "check",
-        help="count all releases again",
-        description="Count after each release how many candidates and sensitive values remain. Exit code 1 where the "
-        "joint promises of the policy are not kept.",
-    )
-    forget = steps.add_parser(
-        "forget",
-        help="make a person unrecognizable",
-        description="Replace the keyed hash of a person by random bytes; the classes stay, since others share them. "
-        "Refused while the person is in the source or in the last release: they would come back as somebody new.",
-    )
-    adopt = steps.add_parser(
-        "adopt",
-        help="go on with an account that has lost releases",
-        description="Say which releases are known by the counter of the account, the record or the report, and are not "
-        "in the account, since it was deleted, emptied, or set back to an older copy, or is another one; with "
-        "--accept-loss, go on without them.",
-    )
-    adopt.add_argument(
-        "--accept-loss",
-        action="store_true",
-        help="go on: joint promises will never count what is lost, and the account and all further records say so",
-    )
-    for step in (show, check, forget, adopt):
-        step.add_argument("policy", metavar="POLICY.toml", help="the policy that names the account and its key")
-    forget.add_argument("person", metavar="PERSON", help="the person, as the source names them")
-    forget.add_argument(
-        "--never-again",
-        action="store_true",
-        help="forget them although they are in the last release of a policy, which is never used for them again",
-    )
-    budget = steps.add_parser(
-        "budget",
-        help="show or set budgets of differential privacy",
-        description="Show what answers of anon.dp_table may spend and have spent; --dataset and --epsilon set it. "
-        "The budget of a data set is for all consumers together; a consumer may have a budget beside it.",
-    )
-    budget.add_argument("account", metavar="ACCOUNT", help="the file of the account, which --dataset makes")
-    budget.add_argument("--dataset", metavar="NAME", help="the data set whose budget is set")
-    budget.add_argument("--consumer", metavar="NAME", help="the consumer whose budget is set")
-    budget.add_argument("--epsilon", type=float, metavar="NUMBER", help="how much of epsilon all answers may spend")
-    budget.add_argument("--delta", type=float, default=0.0, metavar="NUMBER", help="and of delta (default: 0)")
-    budget.add_argument(
-        "--accept-loss",
-        action="store_true",
-        help="go on with an account that was set back to an older copy: what its lost answers spent is spent again",
-    )
-    for step in (parser, show, check, forget, adopt, budget):
-        step.exit_code = 2
-    parser.set_defaults(runner=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -1,23 +1,15 @@
-"""The arguments of the command ``duckanon``."""
+"""The arguments of the command ``duckanon``: those of its commands are described in ``arguments.toml``."""
 
 from __future__ import annotations
 
 import argparse
 import re
+import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 import duckanon
-from duckanon.cli import (
-    account_command,
-    assess_command,
-    demo_command,
-    policy_command,
-    printing_commands,
-    release_command,
-    workbench_command,
-)
 from duckanon.cli.output import FORMATS
 
 JOB_COMMANDS = ("release", "policy", "history", "verify", "evidence", "keys", "account", "workbench")
@@ -60,61 +52,55 @@ def parser() -> Parser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    _add_database(main_parser, is_command=False)
-    _add_output(main_parser, is_command=False)
+    described = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+    shared = described["shared"]
+    shared["output"]["--format"]["choices"] = FORMATS
+    for options in shared.values():
+        _add_arguments(main_parser, options)
     main_parser.add_argument("-c", dest="sql", metavar="SQL", help="run these statements")
     main_parser.add_argument("--version", action="version", version=f"duckanon {duckanon.__version__}")
     commands = main_parser.add_subparsers(dest="command", metavar="COMMAND", prog="duckanon", parser_class=Parser)
-    description = "Interactive SQL with everything registered."
-    shell = commands.add_parser("shell", help="interactive SQL", description=description)
-    description = "Run a file of SQL; stops at the first error."
-    run = commands.add_parser("run", help="run a file of SQL", description=description)
-    run.add_argument("file", metavar="FILE.sql", help="the file, or - for standard input")
-    run.add_argument("--echo", action="store_true", help="print every statement before its result")
-    description = "List the functions, as FROM anon.functions() does."
-    functions = commands.add_parser("functions", help="list the functions", description=description)
-    description = "Print the pure-SQL functions as a script: duckanon sql > duckanon.sql; duckdb -init duckanon.sql"
-    help_text = "print the pure-SQL functions as a script for the stock shell"
-    commands.add_parser("sql", help=help_text, description=description)
-    assess_command.add_to(commands)
-    demo_command.add_to(commands)
-    printing_commands.add_render(commands)
-    printing_commands.add_extension(commands)
-    release_command.add_to(commands)
-    policy_command.add_to(commands)
-    policy_command.add_history(commands)
-    policy_command.add_verify(commands)
-    account_command.add_to(commands)
-    policy_command.add_evidence(commands)
-    policy_command.add_keys(commands)
-    workbench_command.add_to(commands)
-    for command in (shell, run):
-        _add_database(command, is_command=True)
-    for command in (shell, run, functions):
-        _add_output(command, is_command=True)
+    for name, command in described["commands"].items():
+        _add_command(commands, name, command, 2 if name in JOB_COMMANDS else 1)
+        for group in command.get("shared", ()):  # before the name of a command they count too
+            _add_arguments(commands.choices[name], shared[group], default=argparse.SUPPRESS)
     return main_parser
 
 
-def _add_database(to: Parser, is_command: bool) -> None:
-    """Add the options that say which database; before the name of a command they count too."""
-    default = argparse.SUPPRESS if is_command else None
-    to.add_argument("--db", metavar="FILE", default=default, help="database file (default: in memory)")
-    for option, text in (
-        ("--create", "create the database file if it does not exist"),
-        ("--read-only", "open the database file read-only"),
-    ):
-        to.add_argument(option, action="store_true", default=argparse.SUPPRESS if is_command else False, help=text)
+def _add_command(commands: Any, name: str, described: dict[str, Any], exit_code: int) -> None:
+    """Add a command, or a step of one, with its arguments."""
+    texts = {key: described[key] for key in ("help", "description", "epilog") if key in described}
+    formatter = argparse.RawDescriptionHelpFormatter if "epilog" in described else argparse.HelpFormatter
+    command = commands.add_parser(name, formatter_class=formatter, **texts)
+    command.exit_code = exit_code
+    is_exclusive = described.get("is_exclusive", False)
+    _add_arguments(command.add_mutually_exclusive_group() if is_exclusive else command, described.get("arguments", {}))
+    if "runs" in described:
+        command.set_defaults(runner=described["runs"])
+    if "steps" in described:
+        steps = command.add_subparsers(dest="step", metavar="STEP", required=True, parser_class=Parser)
+        for step, step_described in described["steps"].items():
+            _add_command(steps, step, step_described, exit_code)
 
 
-def _add_output(to: Parser, is_command: bool) -> None:
-    default = argparse.SUPPRESS if is_command else "table"
-    to.add_argument("--format", choices=FORMATS, default=default, help="how results are printed")
-    to.add_argument(
-        "--no-formulas",
-        action="store_true",
-        default=argparse.SUPPRESS if is_command else False,
-        help="in CSV, put an apostrophe before texts that a spreadsheet would compute",
-    )
+def _add_arguments(to: Any, arguments: dict[str, dict[str, Any]], **others: Any) -> None:
+    for name, options in arguments.items():
+        to.add_argument(name, **{key: _OBJECTS.get(str(value), value) for key, value in options.items()} | others)
+
+
+def _read_amount(text: str) -> str:
+    """Refuse what is no amount of memory."""
+    from duckanon._core.common.resources import read_memory
+
+    try:
+        read_memory(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be an amount of memory such as 800MB or 2GB; got {text}") from None
+    return text
+
+
+_OBJECTS = {"int": int, "float": float, "amount": _read_amount, argparse.SUPPRESS: argparse.SUPPRESS}
+"""What a text of ``arguments.toml`` stands for; argparse asks whether a default is this very object."""
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:

@@ -7,7 +7,7 @@ import shlex
 import sys
 import textwrap
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:  # `duckanon --version` can do without DuckDB
     import duckdb
@@ -39,19 +39,6 @@ class Column(NamedTuple):
     name: str
     role: str
     why: str
-
-
-def add_to(commands: Any) -> None:
-    """Describe the command."""
-    parser = commands.add_parser(
-        "assess",
-        help="report what a table reveals about people",
-        description="Report the role of every column of a table, why it has that role, and what to type next.",
-    )
-    parser.add_argument("file", metavar="FILE", help="CSV, Parquet or DuckDB file, or address of a server")
-    parser.add_argument("--table", metavar="NAME", help="the table of a DuckDB file, if it has several, or of a server")
-    parser.add_argument("--person", metavar="COLUMN", help="the column that identifies people, if it is not found")
-    parser.set_defaults(runner=run)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -9,7 +9,7 @@ import secrets
 import shutil
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,18 +29,6 @@ def examples() -> Path:
     package = Path(__file__).parent.parent
     installed = package / "examples"
     return installed if installed.is_dir() else package.parent / "examples"
-
-
-def add_to(commands: Any) -> None:
-    """Describe the command."""
-    parser = commands.add_parser(
-        "demo",
-        help="run the whole workflow on generated people",
-        description="Generate a clinic, assess its visits, release patients and visits by a policy, write the report.",
-    )
-    parser.add_argument("--rows", type=int, default=200_000, metavar="N", help="the number of people (default: 200000)")
-    parser.add_argument("--to", dest="folder", default="duckanon-demo", metavar="DIR", help="the folder for all files")
-    parser.set_defaults(runner=run)
 
 
 def run(options: argparse.Namespace) -> int:

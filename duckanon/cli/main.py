@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pkgutil
 import signal
 import sys
 import threading
@@ -74,9 +75,10 @@ def _answer(argv: Sequence[str]) -> int:
 
             options = parse(argv)
             from duckanon.cli.statements import failure, sentence
-        if hasattr(options, "runner"):  # a command with a module and exit codes of its own
-            return int(options.runner(options))
-        return _run(options)
+
+            # a command with a module and exit codes of its own, or one of SQL
+            run = pkgutil.resolve_name(options.runner) if hasattr(options, "runner") else _run
+        return int(run(options))
     except BrokenPipeError:  # the reader of our output went away, as in `duckanon functions | head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1

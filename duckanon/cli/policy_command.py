@@ -5,35 +5,6 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
-
-
-def add_to(commands: Any) -> None:
-    """Describe the command."""
-    description = "Draft or check the policy of a release."
-    parser = commands.add_parser("policy", help="draft or check a policy for a release", description=description)
-    steps = parser.add_subparsers(dest="step", metavar="STEP", required=True, parser_class=type(parser))
-    init = steps.add_parser(
-        "init",
-        help="draft a policy from a table",
-        description="Draft a policy from what anon.assess finds in a table; every role is a suggestion to review.",
-    )
-    init.add_argument("--from", dest="source", metavar="FILE", required=True, help="DuckDB, Parquet or CSV file")
-    init.add_argument("--table", metavar="NAME", help="the table of a DuckDB file")
-    init.add_argument("--query", metavar="SQL", help="a query in place of a table")
-    init.add_argument("--to", dest="policy", metavar="POLICY.toml", help="write it there (default: standard output)")
-    check = steps.add_parser(
-        "check",
-        help="say whether a policy can be used",
-        description="Check a policy, and that its columns are those of its source; exit codes as of duckanon release.",
-    )
-    check.add_argument("policy", metavar="POLICY.toml", help="the policy")
-    check.add_argument(
-        "--no-data", action="store_true", help="read no rows; does not search for columns that narrow down others"
-    )
-    for step in (parser, init, check):
-        step.exit_code = 2
-    parser.set_defaults(runner=run)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -79,21 +50,8 @@ def _check(options: argparse.Namespace) -> int:
     return 0
 
 
-def add_history(commands: Any) -> None:
-    """Describe ``duckanon history``."""
-    parser = commands.add_parser(
-        "history",
-        help="compare the records of two releases",
-        description="Compare the records of two releases: what changed, and what the difference reveals about "
-        "people who came or left.",
-    )
-    parser.exit_code = 2
-    parser.add_argument("old", metavar="OLD.json", help="the record of the older release")
-    parser.add_argument("new", metavar="NEW.json", help="the record of the newer release")
-    parser.set_defaults(runner=_run_history)
-
-
-def _run_history(options: argparse.Namespace) -> int:
+def run_history(options: argparse.Namespace) -> int:
+    """Run ``duckanon history`` and return its exit code."""
     from duckanon.cli.release_command import exit_code, visible_lines
     from duckanon.job.record import differences, read
 
@@ -104,35 +62,8 @@ def _run_history(options: argparse.Namespace) -> int:
     return exit_code("duckanon history", work)
 
 
-_KEY = {
-    "action": "append",
-    "default": [],
-    "metavar": "PUBLIC",
-    "help": "a file of public keys, one of which must have signed the record; may be given several times",
-}
-
-
-def add_verify(commands: Any) -> None:
-    """Describe ``duckanon verify``."""
-    parser = commands.add_parser(
-        "verify",
-        help="compare a release with its record",
-        description="Recompute from released files alone every number of their record that they can tell: who received "
-        "a release can check it. Exit code 1 where a number differs.",
-    )
-    parser.exit_code = 2
-    parser.add_argument(
-        "files",
-        metavar="RELEASE",
-        nargs="+",
-        help="the released files of one record, and its report (default: the one beside the first file)",
-    )
-    parser.add_argument("--record", metavar="RECORD.json", help="the record (default: RELEASE.record.json)")
-    parser.add_argument("--key", **_KEY)
-    parser.set_defaults(runner=_run_verify)
-
-
-def _run_verify(options: argparse.Namespace) -> int:
+def run_verify(options: argparse.Namespace) -> int:
+    """Run ``duckanon verify`` and return its exit code."""
     from duckanon.cli.output import complain, visible
     from duckanon.cli.release_command import exit_code, visible_lines
     from duckanon.job import signing, verification
@@ -161,28 +92,8 @@ def _run_verify(options: argparse.Namespace) -> int:
     return exit_code("duckanon verify", work)
 
 
-def add_evidence(commands: Any) -> None:
-    """Describe ``duckanon evidence``."""
-    parser = commands.add_parser(
-        "evidence",
-        help="collect what an auditor needs of a release",
-        description="Collect the policy, record, report, versions, hierarchies and plan of the last release of a "
-        "policy, and what `duckanon verify` says of it, in a zip file that holds no value of the data. Where a number "
-        "differs, nothing is written, and the exit code is 1.",
-    )
-    parser.exit_code = 2
-    parser.add_argument("policy", metavar="POLICY.toml", help="the policy of the release")
-    parser.add_argument("--to", dest="target", metavar="EVIDENCE.zip", required=True, help="the file to write")
-    parser.add_argument("--key", **_KEY)
-    parser.add_argument(
-        "--for-recipients",
-        action="store_true",
-        help="what may leave with the release: the record without what it says of the original, the report, the key",
-    )
-    parser.set_defaults(runner=_run_evidence)
-
-
-def _run_evidence(options: argparse.Namespace) -> int:
+def run_evidence(options: argparse.Namespace) -> int:
+    """Run ``duckanon evidence`` and return its exit code."""
     from duckanon.cli.release_command import exit_code
     from duckanon.job import signing
     from duckanon.job.evidence import evidence
@@ -201,20 +112,8 @@ def _run_evidence(options: argparse.Namespace) -> int:
     return exit_code("duckanon evidence", work)
 
 
-def add_keys(commands: Any) -> None:
-    """Describe ``duckanon keys``."""
-    parser = commands.add_parser(
-        "keys",
-        help="make a key that signs records",
-        description="Make a key for duckanon release --sign, which only you may read, and its public key, KEY.pub, for "
-        "duckanon verify --key. A file that is there is not overwritten.",
-    )
-    parser.exit_code = 2
-    parser.add_argument("key", metavar="KEY", help="the file of the new key")
-    parser.set_defaults(runner=_run_keys)
-
-
-def _run_keys(options: argparse.Namespace) -> int:
+def run_keys(options: argparse.Namespace) -> int:
+    """Run ``duckanon keys`` and return its exit code."""
     from duckanon.cli.release_command import exit_code
     from duckanon.job.signing import make_keys
 

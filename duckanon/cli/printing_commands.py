@@ -6,46 +6,6 @@ import argparse
 import platform
 import sys
 from pathlib import Path
-from typing import Any
-
-
-def add_render(commands: Any) -> None:
-    """Describe ``duckanon render``, which prints a stored plan as SQL for another engine."""
-    command = commands.add_parser(
-        "render",
-        help="print a stored plan as SQL for another engine",
-        description="Print a stored plan as one SELECT for another engine: "
-        "duckanon render plan.parquet --dialect snowflake --table clinic.patients --k 10 > release.sql",
-    )
-    command.add_argument("plan", metavar="PLAN.parquet", help="the plan: COPY (FROM anon.plan(...)) TO 'plan.parquet'")
-    command.add_argument("--dialect", required=True, help="the engine, such as postgres, spark, snowflake or bigquery")
-    command.add_argument("--table", default="patients", metavar="NAME", help="the table to read (default: patients)")
-    command.add_argument("--k", type=int, metavar="K", help="suppress classes of fewer rows, or people with --person")
-    command.add_argument("--keep", action="append", metavar="COLUMN", help="another column to release; may be repeated")
-    command.add_argument("--person", metavar="COLUMN", help="with --k, the column that identifies people")
-    command.add_argument(
-        "--type",
-        action="append",
-        default=[],
-        dest="types",
-        metavar="COLUMN=TYPE",
-        help="the type of a column, where the SQL depends on it; may be repeated",
-    )
-
-
-def add_extension(commands: Any) -> None:
-    """Describe ``duckanon extension``, which writes the extension for the stock DuckDB shell."""
-    command = commands.add_parser(
-        "extension",
-        help="write the extension for the stock DuckDB shell",
-        description="Write duckanon.duckdb_extension, which brings all functions into the stock DuckDB shell. The file "
-        "starts this Python: write it anew after you have updated duckanon or Python.",
-    )
-    target = command.add_mutually_exclusive_group()
-    target.add_argument("--to", metavar="PATH", default=".", help="the file or its folder (default: this folder)")
-    target.add_argument(
-        "--repository", metavar="FOLDER", help="write a repository for INSTALL duckanon FROM 'FOLDER' instead"
-    )
 
 
 def print_command(options: argparse.Namespace) -> str:

@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from duckanon.cli.output import complain, visible
 
@@ -18,74 +18,6 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 """The exit code of an interrupted job, as of shells: 1 would say that a promise was broken."""
 TERMINATED = 143
-
-EPILOG = """\
-exit codes:
-  0  released; every promise was counted on the written file
-  1  a promise is broken, or cannot be kept; the previous release stays in place
-  2  the policy is wrong, or does not fit the table
-  3  a source could not be read, or a target could not be written
-  130, 143  interrupted (Ctrl-C, SIGTERM); the previous release stays in place
-
-examples:
-  duckanon release policy.toml
-  duckanon release policy.toml --from warehouse.duckdb --table patients --to release.parquet --report report.html
-  duckanon release policy.toml --plan plan.parquet
-  duckanon release policy.toml --memory 2GB
-"""
-
-
-def add_to(commands: Any) -> None:
-    """Describe the command."""
-    parser = commands.add_parser(
-        "release",
-        help="release a table by a policy",
-        description="Release the tables of a policy: read, anonymize, write, read back, count every promise on the "
-        "written file, and only then publish it.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.exit_code = 2
-    parser.add_argument("policy", nargs="?", metavar="POLICY.toml", help="the policy")
-    parser.add_argument("--policy", dest="named_policy", metavar="FILE", help="the policy, as an option")
-    parser.add_argument(
-        "--from", dest="source", metavar="FILE", help="DuckDB, Parquet or CSV file, a glob of them, or postgresql://..."
-    )
-    parser.add_argument("--table", metavar="NAME", help="the table of a DuckDB file or a server")
-    parser.add_argument("--query", metavar="SQL", help="a query in place of a table; in it, files are the table source")
-    parser.add_argument(
-        "--to", dest="target", metavar="FILE", help="the release: .parquet, .csv, .csv.gz, .duckdb, postgresql://..."
-    )
-    parser.add_argument("--report", metavar="FILE.html", help="write a report for readers without SQL")
-    parser.add_argument("--plan", metavar="FILE.parquet", help="use this plan; if there is no such file, save it there")
-    parser.add_argument(
-        "--memory",
-        type=_amount,
-        metavar="AMOUNT",
-        help="memory limit of the process, such as 2GB; larger tables are processed in partitions",
-    )
-    parser.add_argument(
-        "--no-formulas",
-        action="store_true",
-        default=argparse.SUPPRESS,  # it may stand before the command, too
-        help="in CSV files, put an apostrophe before texts that a spreadsheet would compute",
-    )
-    parser.add_argument("--previous", metavar="FILE", help="the previous release (default: the file at the target)")
-    parser.add_argument("--sign", metavar="KEY", help="sign the record with this key; duckanon keys makes one")
-    parser.add_argument("--dry-run", action="store_true", help="do everything except write")
-    parser.add_argument("--progress", action="store_true", help="show progress, also without a terminal")
-    parser.set_defaults(runner=run)
-
-
-def _amount(text: str) -> str:
-    """Refuse what is no amount of memory."""
-    from duckanon._core.common.resources import read_memory
-
-    try:
-        read_memory(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"must be an amount of memory such as 800MB or 2GB; got {text}") from None
-    return text
 
 
 def run(options: argparse.Namespace) -> int:

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._bridge import sql
+from duckanon._core.common import progress
 from duckanon._core.common.arguments import make_generator, refuse_unless
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.declare import Options
@@ -292,7 +293,8 @@ def _size(whole: ClusterSwap, rows: int, asked: float | None, part_rows: int) ->
                 f"cluster_size must be at most {int(part_rows / 1.5)}, so that a cluster fits into memory; got {asked}."
             )
         return float(asked)
-    result = whole.search(None)
+    with progress.step(0.0, 0.0):  # the parts that follow take nearly all the time
+        result = whole.search(None)
     if result.cluster_size is None:
         raise ValueError(result.refusal(rows))
     return result.cluster_size if result.cluster_size < min(len(whole.matrix), SEARCHED_ROWS) else float("inf")

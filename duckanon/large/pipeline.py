@@ -95,7 +95,8 @@ def release_parts(
     pieces: list[list[tuple[Path, int]]] = [[] for _ in range(blocks)]
     schema, rows = None, 0
     for number, paths in enumerate(parts):
-        result = _plain(release(_read(paths)))
+        with progress.step(number / len(parts), (number + 1) / len(parts)):
+            result = _plain(release(_read(paths)))
         for path in paths:
             path.unlink()
         schema = schema or result.schema

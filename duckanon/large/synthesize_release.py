@@ -25,7 +25,6 @@ from duckanon._core.common.declare import Options
 from duckanon._core.common.faces import face_of
 from duckanon._core.common.names import match_columns
 from duckanon._core.common.people import NOBODY, number_people
-from duckanon._core.common.progress import tell_within
 from duckanon._core.common.resources import use_one_thread
 from duckanon._core.encoding.column_split import SplitOptions, read_special
 from duckanon._core.encoding.number_types import NumberTypes
@@ -253,15 +252,12 @@ def synthesize(
                 part = types.read(part)
                 chance, person_of_row = random.spawn(1)[0], _whose(part, layout)
                 place, count = next(parts)
-                tell = tell_within(progress.advance, place / len(counts), (place + 1) / len(counts))
                 if people is not None and person_of_row is not None:
-                    result, new = people.draw(part, person_of_row, count, chance, tell)
+                    result, new = people.draw(part, person_of_row, count, chance)
                 else:
                     assert synthesis is not None
                     schema, new = part.select(layout.names).schema, np.arange(count)
-                    result = synthesis.draw(
-                        apply_schemes(whole.schemes, part), person_of_row, count, schema, chance, tell
-                    )
+                    result = synthesis.draw(apply_schemes(whole.schemes, part), person_of_row, count, schema, chance)
                 if layout.person is None:
                     return result
                 numbers = 1 + sum(counts[:place]) + chance.permutation(count)  # no two parts have the same

@@ -15,7 +15,6 @@ from duckanon._core.common.declare import Options
 from duckanon._core.common.faces import face_of
 from duckanon._core.common.labels import OTHER
 from duckanon._core.common.people import number_people
-from duckanon._core.common.progress import tell_nobody
 from duckanon._core.encoding.column_codecs import FEWEST_ROWS, ROWS_PER_COMPONENT
 from duckanon._core.encoding.whole_sources import apply_schemes
 from duckanon._methods.synthesize.declared import SPECTRAL_RELEASE, SYNTHESIZE
@@ -66,7 +65,7 @@ def spectral_release(frame: DataFrame, options: Options, *, to: str) -> DataFram
         parted = blocks.send_to_parts(survey, blocks.tree_of(survey, PART_ROWS), PART_ROWS, fewest)
         counts = _draw_counts(parted, person, keep_out, rows or survey.rows, random)
         if size is None:
-            size = find_smallest_size(redrawing, np.arange(redrawing.rows), keep_out, random, tell_nobody)
+            size = find_smallest_size(redrawing, np.arange(redrawing.rows), keep_out, random)
         sent, ways, types = drop_rows(redrawing), survey.schemes, survey.types
 
         def release(number: int, part: pa.Table, chance: np.random.Generator) -> pa.Table:

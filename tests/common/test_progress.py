@@ -95,6 +95,8 @@ def test_a_part_of_the_work_is_told_as_such() -> None:
         progress.advance(0.0)
         with progress.step(0.5, 1.0), progress.step(0.0, 0.5):
             progress.advance(0.5)
+        with progress.mute():
+            progress.advance(0.1)
         progress.advance(1.0)
     progress.advance(0.3)  # nobody watches any more
     assert shares == [0.0, 0.625, 1.0]
@@ -106,7 +108,7 @@ def test_work_stops_where_it_is_asked_to_on_all_its_threads() -> None:
 
     with progress.watch(ask):
         shared = progress.share_watch(lambda: 1)
-        for looks in (progress.check, lambda: progress.advance(0.5), lambda: progress.tell_nobody(0.5), shared):
+        for looks in (progress.check, lambda: progress.advance(0.5), shared):
             with pytest.raises(progress.StoppedError):
                 looks()
     with ThreadPoolExecutor(1) as pool, pytest.raises(progress.StoppedError):

@@ -191,7 +191,7 @@ def test_a_release_of_copies_is_refused(patients: pa.Table, tmp_path: Path, monk
     """A bad release: components that stay with their records. The checks of a part see it."""
     columns = ["age", "pay", "day"]
 
-    def unchanged(matrix: Any, labels: Any, basis: str, random: np.random.Generator, tell: Any) -> Any:
+    def unchanged(matrix: Any, labels: Any, basis: str, random: np.random.Generator) -> Any:
         return matrix[random.permutation(len(matrix))]
 
     monkeypatch.setattr("duckanon._methods.swap.pica.swap_in_clusters", unchanged)

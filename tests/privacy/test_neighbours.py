@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from duckanon._core.common import progress
 from duckanon._core.common.row_keys import find_distinct_rows, hash_rows
 from duckanon._core.privacy import neighbours
 from duckanon._core.privacy.neighbours import find_nearest
@@ -85,7 +86,11 @@ def test_constant_rows():
 
 def test_progress_is_told():
     shares = []
-    find_nearest(np.zeros((1, 2)), np.random.default_rng(0).normal(size=(30_000, 2)), 2, tell=shares.append)
+    points = np.random.default_rng(0).normal(size=(30_000, 2))
+    with progress.watch(None, shares.append):
+        find_nearest(np.zeros((1, 2)), points, 2)
+        assert shares == []
+        find_nearest(np.zeros((1, 2)), points, 2, is_watched=True)
     assert shares == sorted(shares)
     assert len(shares) > 2
     assert shares[-1] == 1

@@ -14,6 +14,7 @@ from sklearn.cluster import BisectingKMeans
 from sklearn.metrics import adjusted_rand_score
 
 from duckanon import spectral
+from duckanon._core.common import progress
 from duckanon._methods.swap.clusters import find_clusters, find_independent_rotation, size_bounds, swap_in_clusters
 from duckanon._methods.swap.pica import STEP, SizeSearch, Verdict, search_size
 from duckanon._methods.swap.spectral_clusters import spectral_coordinates
@@ -284,7 +285,8 @@ def test_numbers_of_clusters_may_have_gaps_and_progress_is_told():
         assert threading.get_ident() == caller
         told.append(share)
 
-    swap_in_clusters(matrix, labels, "pca", generator(), tell)
+    with progress.watch(None, tell):
+        swap_in_clusters(matrix, labels, "pca", generator())
     assert told == sorted(told)
     assert len(told) > 1
     assert told[-1] == 1

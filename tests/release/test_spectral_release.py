@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.stats import ks_2samp, rankdata
 
 from duckanon import spectral
-from duckanon._core.common.progress import tell_nobody
+from duckanon._core.common import progress
 from duckanon._core.encoding.column_split import SplitOptions, split_columns
 from duckanon._core.privacy.audit import audit_pairs
 from duckanon._methods.releasable.safe_numbers import SafeNumbers
@@ -372,7 +372,7 @@ def test_the_search_knows_people_with_several_rows() -> None:
     by_person = Redrawing.of(parts, person, 10, "auto", random)
     by_row = Redrawing.of(parts, None, 10, "auto", random)
     sizes = [
-        find_smallest_size(one, np.arange(2000), 25, np.random.default_rng(seed), tell_nobody) or 2000.0
+        find_smallest_size(one, np.arange(2000), 25, np.random.default_rng(seed)) or 2000.0
         for one in (by_person, by_row)
         for seed in range(3)
     ]
@@ -409,7 +409,8 @@ def test_the_search_of_a_size_tells_how_far_it_is() -> None:
     parts = split_columns(table, None, SplitOptions(3, {}, None, "error"))
     redrawing = Redrawing.of(parts, None, 3, "auto", random)
     told: list[float] = []
-    find_smallest_size(redrawing, np.arange(600), 5, random, told.append)
+    with progress.watch(None, told.append):
+        find_smallest_size(redrawing, np.arange(600), 5, random)
     assert len(told) > 1
     assert told == sorted(told)
     assert 0 <= told[0] <= told[-1] <= 1

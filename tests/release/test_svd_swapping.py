@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon import spectral
+from duckanon._core.common import progress
 from duckanon._core.encoding.fit import fit_columns
 from duckanon._methods.swap.components import permute_components, principal_components
 from duckanon._methods.swap.declared import SVD_SWAP
@@ -194,7 +195,8 @@ def test_blocks_of_a_memory_limit(tmp_path: os.PathLike, monkeypatch: pytest.Mon
 def test_the_share_of_the_work_done_is_told() -> None:
     for options in ({}, {"memory_limit": 300_000}):
         told: list[float] = []
-        svd_swap(mixed(20_000), nulls="category", tell=told.append, **options).read_all()
+        with progress.watch(None, told.append):
+            svd_swap(mixed(20_000), nulls="category", **options).read_all()
         assert told == sorted(told)
         assert told[0] > 0
         assert told[-1] == 1

@@ -10,17 +10,14 @@ import duckdb
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-import scipy.special
 from hypothesis import given
 
 from duckanon._measure.risk import uniques
 from duckanon._measure.risk.uniques import (
     Histogram,
-    digamma,
     estimate_shifted_negative_binomial,
     fit_counts,
     pitman,
-    trigamma,
     zayatz,
 )
 from tests.profiles import cheap, dear
@@ -49,12 +46,6 @@ def test_zayatz_is_its_definition(sizes: dict[int, int], others: int) -> None:
     )
     found = zayatz(histogram({1: 0} | sizes, population)) if 1 in sizes else 0
     assert found == pytest.approx(expected, rel=1e-9)
-
-
-def test_gamma_functions_are_those_of_scipy() -> None:
-    values = np.geomspace(1e-6, 1e9, 500)
-    np.testing.assert_allclose(digamma(values), scipy.special.digamma(values), rtol=1e-13, atol=1e-14)
-    np.testing.assert_allclose(trigamma(values), scipy.special.zeta(2, values), rtol=1e-13)
 
 
 def test_pitman_solves_both_equations_of_its_likelihood() -> None:

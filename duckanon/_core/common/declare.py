@@ -91,7 +91,7 @@ class Function:
     name: str  # its name in SQL, without ``anon.``
     # module and function: ``duckanon._methods.swap.svd:pica``. It takes its tables under the names in
     # ``tables`` and the options under the names of the parameters, but need not take those that name the columns of its
-    # tables; where it has a parameter ``tell``, that is called with the share of the work done.
+    # tables.
     algorithm: str = ""
     stage: str = ""  # the folder of ``sql/`` with its reference; empty: only macros call it
     summary: str = ""  # one sentence, for `anon.functions()` and the indexes

@@ -2,7 +2,7 @@
 
 Every loop that may run for more than half a second calls `check`, or `advance` with its share of the work, which
 checks as well. Who is asked and told belongs to the thread: `watch` sets it, `step` narrows the share to a step of the
-work, and `share_watch` takes it along to other threads.
+work, `mute` keeps it from those who watch, and `share_watch` takes it along to other threads.
 """
 
 from __future__ import annotations
@@ -74,7 +74,14 @@ def advance(share: float) -> None:
 def step(start: float, stop: float) -> Iterator[None]:
     """Let shares told within the context be those of one step of the work, from start to stop."""
     tell = _THREAD.tell
-    with watch(_THREAD.ask, None if tell is None else tell_within(tell, start, stop)):
+    with watch(_THREAD.ask, None if tell is None else lambda share: tell(start + (stop - start) * share)):
+        yield
+
+
+@contextlib.contextmanager
+def mute() -> Iterator[None]:
+    """Let nobody be told of shares within the context: they are not those of the work that is watched."""
+    with watch(_THREAD.ask):
         yield
 
 
@@ -160,13 +167,3 @@ def _is_notebook() -> bool:
     """Tell whether a Jupyter kernel runs the program: its shell talks to a browser, other shells to a terminal."""
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     return shell is not None and hasattr(shell, "kernel")
-
-
-def tell_nobody(share: float) -> None:
-    """Tell nobody, but stop where the work was asked to."""
-    check()
-
-
-def tell_within(tell: Tell, start: float, stop: float) -> Tell:
-    """Return what one step of the work tells: its own share, as that of the whole work from start to stop."""
-    return lambda share: tell(start + (stop - start) * share)

@@ -85,14 +85,28 @@ def find_correspondences(cells: Floats, people: int) -> tuple[Floats, Floats] | 
     shares = [cells.sum(axis=1) / rows, cells.sum(axis=0) / rows]
     scale = np.sqrt(np.outer(*shares))
     standardised = np.divide(cells / rows, scale, out=np.zeros_like(scale), where=scale > 0) - scale
-    largest = import_function("duckanon._core.encoding.singular_vectors:find_singular_vectors")
-    spread, left, right = largest(standardised, _MOST)
+    spread, left, right = _find_singular_vectors(standardised, _MOST)
     noise = sum(np.sqrt(count / max(people, 1)) for count in cells.shape)
     kept = int((spread > _BEYOND_NOISE * noise).sum())
     if not kept:
         return None
     lengths = [np.sqrt(np.where(share > 0, share, 1.0))[:, None] for share in shares]
     return left[:, :kept] * spread[:kept] / lengths[0], right[:, :kept] * spread[:kept] / lengths[1]
+
+
+def _find_singular_vectors(matrix: Floats, most: int) -> tuple[Floats, Floats, Floats]:
+    """Return the largest singular values, at most so many, and their vectors, as columns.
+
+    This takes a tenth of the time of all of them.
+    """
+    if matrix.shape[0] > matrix.shape[1]:
+        spread, right, left = _find_singular_vectors(matrix.T, most)
+        return spread, left, right
+    count = len(matrix)
+    eigh = import_function("scipy.linalg:eigh")
+    squares, left = eigh(matrix @ matrix.T, subset_by_index=[max(count - most, 0), count - 1])
+    spread, left = np.sqrt(np.maximum(squares[::-1], 0.0)), left[:, ::-1]
+    return spread, left, matrix.T @ left / np.maximum(spread, 1e-12)
 
 
 def locate_choices(codes: Sequence[Ints], choices: Sequence[int], sums: Sequence[Floats]) -> list[ChoiceCoordinates]:

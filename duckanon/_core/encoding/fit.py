@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
+from duckanon._core.common import progress
 from duckanon._core.common.arguments import refuse_unless, spell_columns
 from duckanon._core.common.arrays import Bools, Floats, Ints, Reals, is_number, sql_type
 from duckanon._core.common.names import match_columns
@@ -434,7 +435,7 @@ def fit_columns(
     log: Sequence[str] | None = None,
     nulls: str = "error",
     lenient: bool = False,
-    tell: Callable[[int], None] | None = None,
+    is_watched: bool = False,
     places: Mapping[str, ChoiceCoordinates] | None = None,
 ) -> tuple[Encoding, Moments]:
     """Fit the encoding of a table and the moments of the encoded matrix in one pass.
@@ -451,7 +452,7 @@ def fit_columns(
             indicator.
         lenient: For measuring, not for releasing: a single column, constant columns and identifiers of up to 1,000
             values are coded too, a constant number in its own unit.
-        tell: Told the rows read so far.
+        is_watched: Whether progress is told, where the number of rows is known.
         places: The coordinates of the values of columns that have many, which are the texts of 0, 1, and so on.
     """
     with use_source(source, cols) as opened:
@@ -473,8 +474,8 @@ def fit_columns(
                     column.read(array)
                 wide.finish()
                 rows += piece.num_rows
-            if tell is not None:
-                tell(rows)
+            if is_watched and opened.rows:
+                progress.advance(rows / opened.rows)
     if rows == 0:
         raise ValueError("the table has no rows; give one that has.")
     if nulls == "error":

@@ -10,7 +10,7 @@ where there are more than a hundred million pairs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from typing import NamedTuple
@@ -22,7 +22,7 @@ from duckanon._core.common.arrays import Bools, Floats, Ints, Matrix
 from duckanon._core.common.imports import import_function
 from duckanon._core.common.row_keys import number_rows
 from duckanon._core.privacy.copy_rates import Rate, compare_members, compare_shares, count_codes, draw_parts
-from duckanon._core.privacy.neighbours import FEW_POINTS, find_nearest
+from duckanon._core.privacy.neighbours import FEW_POINTS, TREE, find_nearest
 from duckanon._core.privacy.rarity import Rarity
 
 _REACHES = (0.03, 0.15)  # standard deviations: three times those of noise of .01 and of .05
@@ -187,8 +187,8 @@ def _find_two_nearest(queries: Matrix, points: Matrix, farthest: float) -> Ints:
         is_tied &= (distances[:, 1:] > 0) & (distances[:, :-1] <= farthest)
         if not is_tied.any():
             return np.where(distances[:, :2] <= farthest, indexes[:, :2], len(points))
-    search: Callable[..., Ints] = import_function("duckanon._core.privacy.neighbour_tree:find_two_nearest")
-    return search(queries, points, farthest)
+    tree = import_function(TREE)(points)
+    return np.asarray(tree.query(queries, 2, distance_upper_bound=farthest)[1], np.int64)
 
 
 _FACTORS = (3.0, 8.0, 20.0)

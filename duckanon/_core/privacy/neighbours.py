@@ -9,6 +9,7 @@ looks at nearly all rows. Equal rows are looked at once. Releases have such ties
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,9 +17,8 @@ import numpy.typing as npt
 
 from duckanon._core.common import progress
 from duckanon._core.common.arguments import refuse_unless
-from duckanon._core.common.arrays import Floats, Ints, Matrix
+from duckanon._core.common.arrays import Bools, Floats, Ints, Matrix
 from duckanon._core.common.imports import import_function
-from duckanon._core.common.progress import Tell, tell_nobody
 from duckanon._core.common.row_keys import find_distinct_rows, hash_rows
 from duckanon._core.common.rules import Whole
 
@@ -82,6 +82,8 @@ _POINTS = 2048
 _STRETCH = 4 * _POINTS  # at most, between two updates of what has been found
 _LARGEST = 1e150  # squares of larger numbers, summed, come near the largest double
 _NARROW = 6  # columns up to which a tree is quicker than comparing all pairs: 20 times for four columns
+TREE = "scipy.spatial:cKDTree"
+_ASKED = 2048  # queries that a tree is asked for at a time
 FEW_POINTS = 500  # rows below which a tree is not worth its making
 _FEW_NEIGHBOURS = 16
 _CROWDED = 0.02  # of the pairs are candidates: single precision no longer tells the points apart
@@ -93,7 +95,7 @@ def find_nearest(
     k: int,
     *,
     skip_self: bool | npt.ArrayLike = False,
-    tell: Tell = tell_nobody,
+    is_watched: bool = False,
 ) -> tuple[Matrix, Ints]:
     """Find the k nearest points of every query: distances and indices of shape (queries, k), the nearest first.
 
@@ -108,6 +110,7 @@ def find_nearest(
     Args:
         skip_self: True where the points are the queries: no row is its own neighbour, rows equal to it are. Or, for
             each query, the point that is the query itself, -1 for none.
+        is_watched: Whether progress is told.
     """
     query_rows, rows = _check_matrix(queries, "queries"), _check_matrix(points, "points")
     if query_rows.shape[1] != rows.shape[1]:
@@ -122,10 +125,10 @@ def find_nearest(
     sample = rows[:: -(-len(rows) // 4096)]
     if max(len(query_rows), len(rows)) <= FEW_ROWS:
         squares, indices = compare_all(query_rows, rows, int(k), skipped)
-    elif len(np.unique(hash_rows(sample))) >= 0.9 * len(sample):
-        squares, indices = _search(query_rows, rows, int(k), skipped, tell)
     else:
-        squares, indices = _search_distinct(query_rows, rows, int(k), skipped, tell)
+        search = _search if len(np.unique(hash_rows(sample))) >= 0.9 * len(sample) else _search_distinct
+        with contextlib.nullcontext() if is_watched else progress.mute():
+            squares, indices = search(query_rows, rows, int(k), skipped)
     return np.sqrt(squares / rows.shape[1]), indices
 
 
@@ -169,7 +172,7 @@ def _read_skip_self(skip_self: bool | npt.ArrayLike, queries: int, points: int) 
     return skipped
 
 
-def _search_distinct(queries: Matrix, rows: Matrix, k: int, skipped: Ints, tell: Tell) -> tuple[Matrix, Ints]:
+def _search_distinct(queries: Matrix, rows: Matrix, k: int, skipped: Ints) -> tuple[Matrix, Ints]:
     """Search among distinct points, then put back the rows that are equal to them.
 
     The k nearest distinct points (one more, should the query be the only one of its kind) hold the k nearest rows, and
@@ -180,7 +183,7 @@ def _search_distinct(queries: Matrix, rows: Matrix, k: int, skipped: Ints, tell:
     starts = np.cumsum(sizes) - sizes
     skipping = int((skipped >= 0).any())
     asked = min(k + skipping, len(sizes))
-    squares, near = _search(queries, rows[firsts], asked, np.full(len(queries), -1), tell)
+    squares, near = _search(queries, rows[firsts], asked, np.full(len(queries), -1))
     best, indices = np.empty((len(queries), k)), np.empty((len(queries), k), np.int64)
     offset = np.arange(k + skipping)
     step = max(1, (1 << 20) // (asked * len(offset)))
@@ -197,18 +200,41 @@ def _search_distinct(queries: Matrix, rows: Matrix, k: int, skipped: Ints, tell:
     return best, indices
 
 
-def _search(queries: Matrix, points: Matrix, k: int, skipped: Ints, tell: Tell) -> tuple[Matrix, Ints]:
+def _search(queries: Matrix, points: Matrix, k: int, skipped: Ints) -> tuple[Matrix, Ints]:
     """Return the k smallest sums of squared differences of every query, and their points."""
     if points.shape[1] > _NARROW or min(len(queries), len(points)) < FEW_POINTS or k > _FEW_NEIGHBOURS:
-        return _scan(queries, points, k, skipped, tell)
-    searched = import_function("duckanon._core.privacy.neighbour_tree:search_tree")
-    best, indices, is_certain = searched(queries, points, k, skipped)
+        return _scan(queries, points, k, skipped)
+    best, indices, is_certain = _search_tree(queries, points, k, skipped)
     rest = np.flatnonzero(~is_certain)
-    best[rest], indices[rest] = _scan(queries[rest], points, k, skipped[rest], tell)
+    best[rest], indices[rest] = _scan(queries[rest], points, k, skipped[rest])
     return best, indices
 
 
-def _scan(queries: Matrix, points: Matrix, k: int, skipped: Ints, tell: Tell) -> tuple[Matrix, Ints]:
+def _search_tree(queries: Matrix, points: Matrix, k: int, skipped: Ints) -> tuple[Matrix, Ints, Bools]:
+    """Return the k smallest sums of squared differences of every query, and their points.
+
+    Tell of which queries the answer is that of comparing all, and not one of several as near.
+    """
+    tree = import_function(TREE)(points)
+    asked = min(k + 2, len(points))  # the query itself may be one of them, and one tells whether others are as near
+    best, indices = np.empty((len(queries), k)), np.empty((len(queries), k), np.int64)
+    is_certain = np.empty(len(queries), np.bool_)
+    for start in range(0, len(queries), _ASKED):
+        progress.check()
+        part = slice(start, start + _ASKED)
+        near = np.asarray(tree.query(queries[part], asked)[1], np.int64)
+        query = np.repeat(np.arange(len(near)) + start, asked)
+        squares = square_distances(queries, points, query, near.reshape(-1)).reshape(near.shape)
+        beyond = squares.max(axis=1) * (1 - 1e-9)  # no point that was not found is nearer
+        squares[near == skipped[part, None]] = np.inf
+        chosen = np.lexsort((near, squares), axis=1)[:, :k]
+        best[part] = np.take_along_axis(squares, chosen, axis=1)
+        indices[part] = np.take_along_axis(near, chosen, axis=1)
+        is_certain[part] = (best[part, -1] < beyond) | (asked == len(points))
+    return best, indices, is_certain
+
+
+def _scan(queries: Matrix, points: Matrix, k: int, skipped: Ints) -> tuple[Matrix, Ints]:
     """Search by comparing all queries with all points."""
     best = np.full((len(queries), k), np.inf)
     indices = np.full((len(queries), k), len(points), np.int64)
@@ -226,7 +252,7 @@ def _scan(queries: Matrix, points: Matrix, k: int, skipped: Ints, tell: Tell) ->
         keep = point != skipped[query]
         _merge_candidates(best, indices, query[keep], point[keep], queries, points, limit)
         start, stretch = stop, min(2 * stretch, _STRETCH)
-        tell(start / len(points))
+        progress.advance(start / len(points))
     return best, indices
 
 

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from duckanon._core.common.arguments import check_arguments
 from duckanon._core.common.arrays import Ints, Matrix
-from duckanon._core.common.progress import Tell, tell_nobody
 from duckanon._core.common.rules import Whole
 from duckanon._core.privacy.neighbours import find_nearest
 
@@ -44,17 +43,12 @@ def measure_queries(
     points: npt.ArrayLike,
     k: int = 5,
     skip_self: bool | npt.ArrayLike = False,
-    tell: Tell = tell_nobody,
     variances: Matrix | None = None,
 ) -> PredictionMeasures:
     """Measure what points, the means of cells where ``variances`` of these are given, tell about each query."""
     rows, centres = np.asarray(queries, np.float64), np.asarray(points, np.float64)
-    if variances is None:
-        distances, indices = find_nearest(rows, centres, k, skip_self=skip_self, tell=tell)
-    else:
-        distances, indices = find_nearest(
-            widen_rows(rows), widen_rows(centres, variances), k, skip_self=skip_self, tell=tell
-        )
+    compared = (rows, centres) if variances is None else (widen_rows(rows), widen_rows(centres, variances))
+    distances, indices = find_nearest(*compared, k, skip_self=skip_self, is_watched=True)
     return measure_neighbours(distances, indices, centres, variances)
 
 

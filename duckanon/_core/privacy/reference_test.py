@@ -19,7 +19,6 @@ import numpy.typing as npt
 from duckanon._core.common import progress
 from duckanon._core.common.arguments import refuse_unless
 from duckanon._core.common.arrays import Ints, Matrix
-from duckanon._core.common.progress import Tell, tell_nobody, tell_within
 from duckanon._core.common.row_keys import find_distinct_rows, number_known_rows
 from duckanon._core.common.rules import Whole
 from duckanon._core.privacy import copy_rates
@@ -205,7 +204,6 @@ class PrivacySetting:
     isolated: bool = True
     sample: int | None = None
     replicates: int = 400
-    tell: Tell = tell_nobody
     cells: ReleasedCells | None = None
     groups: Sequence[slice] | None = None
     class_size: float | None = None
@@ -241,7 +239,7 @@ def run_privacy_tests(
     The nearest rows of a microaggregate are equal, so that uncertainty is 0 however many people stand behind them: such
     a release is judged by the size of its smallest class, which k people must share.
     """
-    k, cells, draws, tell = setting.k, setting.cells, setting.draws, setting.tell
+    k, cells, draws = setting.k, setting.cells, setting.draws
     rows, release = np.asarray(original, np.float64), np.asarray(released, np.float64)
     tables = (setting.reference, setting.holdout)
     reference, holdout = (None if table is None else np.asarray(table, np.float64) for table in tables)
@@ -252,8 +250,10 @@ def run_privacy_tests(
     release_parts = copy_rates.draw_parts(len(release), size, random)
     part = release_parts[0][:size]
     variances = None if cells is None else cells.variances[part]
-    measured = measure_queries(rows[looked_at], release[part], k, tell=tell_within(tell, 0.0, 0.3), variances=variances)
-    expected = _measure_expected(rows, reference, looked_at, size, k, random, tell_within(tell, 0.3, 0.6))
+    with progress.step(0.0, 0.3):
+        measured = measure_queries(rows[looked_at], release[part], k, variances=variances)
+    with progress.step(0.3, 0.6):
+        expected = _measure_expected(rows, reference, looked_at, size, k, random)
     half_size_parts = copy_rates.draw_parts(len(release), len(rows) // 2, random)
     splits = copy_rates.measure_halves(rows, looked_at, random, 4 if len(rows) * len(looked_at) <= _CHEAP else 1)
     if cells is not None:
@@ -288,7 +288,7 @@ def run_privacy_tests(
     if outsiders is not None and setting.isolated and cells is None:
         isolated = compare_isolated_people(rows, outsiders, releases, random, _EITHER, most=len(looked_at))
         tests.append(_make_rate_test("isolated_membership", isolated))
-    tell(1.0)
+    progress.advance(1.0)
     return tests
 
 
@@ -312,7 +312,7 @@ def find_smallest_class(rows: Matrix, release: Matrix) -> float | None:
 
 
 def _measure_expected(
-    rows: Matrix, outsiders: Matrix | None, looked_at: Ints, size: int, k: int, random: np.random.Generator, tell: Tell
+    rows: Matrix, outsiders: Matrix | None, looked_at: Ints, size: int, k: int, random: np.random.Generator
 ) -> PredictionMeasures:
     """Measure what the reference, or the other originals, tell about the originals."""
     pool = rows if outsiders is None else outsiders
@@ -320,7 +320,7 @@ def _measure_expected(
     position = np.full(len(rows), -1)
     if outsiders is None:
         position[chosen] = np.arange(len(chosen))
-    return measure_queries(rows[looked_at], pool[chosen], k, skip_self=position[looked_at], tell=tell)
+    return measure_queries(rows[looked_at], pool[chosen], k, skip_self=position[looked_at])
 
 
 def _test_equal_rows(

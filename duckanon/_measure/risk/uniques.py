@@ -16,8 +16,6 @@ Those that interact fall into parts that have no column in common, and each part
 The fit is the maximum of the Poisson likelihood, which ``glm`` finds by iterated weighted least squares. Proportional
 fitting (Deming and Stephan 1940) finds the same one without a matrix of all parameters, which for two columns of 500
 and 50 values would have 25,000 columns.
-
-Derivatives of the logarithm of the gamma function, without scipy: importing it takes longer than all estimates.
 """
 
 from __future__ import annotations
@@ -30,6 +28,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from scipy.special import digamma, zeta
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Floats, Ints
@@ -152,35 +151,6 @@ def _fit_part(levels: Sequence[Ints], counts: Floats, part: list[list[int]]) -> 
     return np.asarray(fitted[places_in_grid] / everybody)
 
 
-_ASYMPTOTIC_FROM = 12  # where seven terms of the asymptotic series have sixteen digits
-_BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6)
-
-
-def digamma(values: Floats | float) -> Floats:
-    """Return the first derivative at positive values: the asymptotic series, after the recurrence for small ones."""
-    large, sums = _shift_large(values, 1)
-    series = sum(number / (2 * k * large ** (2 * k)) for k, number in enumerate(_BERNOULLI, start=1))
-    return np.asarray(np.log(large) - 0.5 / large - series - sums)
-
-
-def trigamma(values: Floats | float) -> Floats:
-    """Return the second derivative at positive values."""
-    large, sums = _shift_large(values, 2)
-    series = sum(number / large ** (2 * k + 1) for k, number in enumerate(_BERNOULLI, start=1))
-    return np.asarray(1 / large + 0.5 / large**2 + series + sums)
-
-
-def _shift_large(values: Floats | float, power: int) -> tuple[Floats, Floats]:
-    """Return values that are large enough, and the sums of 1 / x^power over the steps to them."""
-    large = np.array(values, np.float64)
-    sums = np.zeros_like(large)
-    for _ in range(_ASYMPTOTIC_FROM):
-        small = large < _ASYMPTOTIC_FROM
-        sums += np.where(small, 1 / large**power, 0)
-        large = large + small
-    return large, sums
-
-
 _SMALL_SAMPLE = 0.1  # up to this share of the population Dankar's rule takes Pitman's estimate
 _NEWTON_STEPS = 200
 _PITMAN_TOLERANCE = 1e-6  # where ARX stops; the steps are Newton's, so that the estimate has ten digits by then
@@ -255,7 +225,10 @@ def _pitman_starts(histogram: Histogram) -> list[tuple[float, float]]:
 
 
 def _pitman_newton(histogram: Histogram, theta: float, alpha: float) -> tuple[float, float] | None:
-    """Solve both equations of the likelihood; sums over people and classes are differences of (di)gamma functions."""
+    """Solve both equations of the likelihood; sums over people and classes are differences of digamma functions.
+
+    Hurwitz's zeta function of 2 is the derivative of the digamma function.
+    """
     people, classes = histogram.people, float(histogram.classes.sum())
     several = histogram.sizes > 1
     sizes, counts = histogram.sizes[several], histogram.classes[several]
@@ -265,7 +238,7 @@ def _pitman_newton(histogram: Histogram, theta: float, alpha: float) -> tuple[fl
             return None
         first, last = theta / alpha + 1, theta / alpha + classes
         inverse = (digamma(last) - digamma(first)) / alpha  # sum of 1 / (theta + i alpha), i = 1 .. classes - 1
-        squared = (trigamma(first) - trigamma(last)) / alpha**2
+        squared = (zeta(2, first) - zeta(2, last)) / alpha**2
         weighted = (classes - 1 - theta * inverse) / alpha  # ... of i / (theta + i alpha)
         weighted_squared = (inverse - theta * squared) / alpha
         twice_weighted = (weighted - theta * weighted_squared) / alpha
@@ -279,8 +252,8 @@ def _pitman_newton(histogram: Histogram, theta: float, alpha: float) -> tuple[fl
             return theta, alpha
         derivatives = np.array(
             [
-                [trigamma(theta + 1) - trigamma(theta + people) - squared, -weighted_squared],
-                [-weighted_squared, -twice_weighted - counts @ (trigamma(1 - alpha) - trigamma(sizes - alpha))],
+                [zeta(2, theta + 1) - zeta(2, theta + people) - squared, -weighted_squared],
+                [-weighted_squared, -twice_weighted - counts @ (zeta(2, 1 - alpha) - zeta(2, sizes - alpha))],
             ]
         )
         if not np.isfinite(derivatives).all() or np.linalg.matrix_rank(derivatives) < 2:

@@ -343,7 +343,8 @@ def _solve_tangent(pricing: Pricing, at: BoxChoice) -> _TangentWeights | None:
         return weights(-1.0)
     if shift(1.0) >= 0:
         return weights(1.0)
-    return weights(import_function("duckanon._methods.intervals.roots:root_of")(shift, _STEPS))
+    brentq = import_function("scipy.optimize:brentq")
+    return weights(float(brentq(shift, -1.0, 1.0, xtol=1e-12, rtol=1e-12, maxiter=_STEPS, disp=False)))
 
 
 def interval_regression(

@@ -203,7 +203,7 @@ class SafeNumbers:
         is_held = values[np.minimum(index, len(values) - 1)] == asked
         ranks = np.empty(len(places))
         ranks[order] = (ends[index] + ends[np.minimum(index + is_held, len(values))]) / 2
-        quantiles = import_function("duckanon._core.numbers.normal:find_normal_quantiles")
+        quantiles = import_function("scipy.special:ndtri")
         return np.asarray(quantiles(np.clip(ranks / count, 0.5 / count, 1 - 0.5 / count)))
 
     def at_ranks(self, scores: Floats, rows: Ints, people: Ints | None) -> Ints:

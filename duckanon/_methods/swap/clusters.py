@@ -20,7 +20,6 @@ import numpy.typing as npt
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, Ints, Ints32, Reals
 from duckanon._core.common.imports import import_function
-from duckanon._core.common.progress import Tell, tell_nobody
 from duckanon._core.common.resources import use_one_thread
 
 Node: TypeAlias = tuple[Ints, npt.NDArray[np.float32]]
@@ -216,7 +215,6 @@ def swap_in_clusters(
     labels: npt.NDArray[np.integer[Any]],
     basis: str,
     random: np.random.Generator,
-    tell: Tell = tell_nobody,
     threads: int | None = None,
 ) -> Reals:
     """Permute the components of the rows of each cluster, and shuffle the rows that come out.
@@ -260,7 +258,7 @@ def swap_in_clusters(
         jobs = [pool.submit(watched, int(a), int(b)) for a, b in pairwise(parcels)]
         for job in as_completed(jobs):
             done += job.result()
-            tell(done / len(matrix))
+            progress.advance(done / len(matrix))
     return released
 
 

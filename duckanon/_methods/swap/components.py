@@ -16,7 +16,6 @@ import numpy as np
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Array, Floats, Matrix, Reals
-from duckanon._core.common.progress import Tell, tell_nobody
 
 _UNCHECKED_ROWS = 100_000  # from here on chance correlations, 3.1 / sqrt(rows), are too small to matter
 _MOST_DRAWS = 50  # of one component's permutation; most are accepted after a few, once they are mended
@@ -68,7 +67,7 @@ def principal_coordinates(matrix: Matrix) -> Matrix:
     return np.asarray((matrix - mean) @ vectors[:, kept])
 
 
-def permute_components(scores: Reals, tolerance: float, random: np.random.Generator, tell: Tell = tell_nobody) -> None:
+def permute_components(scores: Reals, tolerance: float, random: np.random.Generator) -> None:
     """Permute every row of a centred matrix, components x records, in place and independently.
 
     Thesis, Figure 4-1, whose `max(cov[U]) <= tol` is read as the largest correlation off the diagonal (REFERENCES.md,
@@ -82,18 +81,16 @@ def permute_components(scores: Reals, tolerance: float, random: np.random.Genera
     """
     generators = random.spawn(len(scores))
     if scores.shape[1] < _UNCHECKED_ROWS:
-        _permute_without_correlation(scores, tolerance / math.sqrt(max(scores.shape[1] - 1, 1)), generators, tell)
+        _permute_without_correlation(scores, tolerance / math.sqrt(max(scores.shape[1] - 1, 1)), generators)
         return
     threads = min(_MOST_THREADS, os.cpu_count() or 1)
     shuffle = progress.share_watch(lambda generator, row: generator.shuffle(row))
     with ThreadPoolExecutor(threads) as pool:  # shuffling a contiguous row lets other threads run
         for done, _ in enumerate(pool.map(shuffle, generators, scores), 1):
-            tell(done / len(scores))
+            progress.advance(done / len(scores))
 
 
-def _permute_without_correlation(
-    scores: Reals, limit: float, generators: list[np.random.Generator], tell: Tell
-) -> None:
+def _permute_without_correlation(scores: Reals, limit: float, generators: list[np.random.Generator]) -> None:
     draws = max(2, min(_MOST_DRAWS, _MOST_VALUES_DRAWN // scores.shape[1]))
     accepted = np.empty_like(scores)  # of mean 0 and length 1
     for index, (row, random) in enumerate(zip(scores, generators, strict=True)):
@@ -116,7 +113,7 @@ def _permute_without_correlation(
                 break
         accepted[index] = centred[order]
         row[:] = row[order]
-        tell((index + 1) / len(scores))
+        progress.advance((index + 1) / len(scores))
 
 
 def _find_worst(before: Array, row: Array) -> tuple[float, Array]:

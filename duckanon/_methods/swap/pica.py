@@ -8,6 +8,7 @@ release of the whole table is then checked for copies, and made with larger clus
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from duckanon._core.common import progress
 from duckanon._core.common.arguments import check_arguments
 from duckanon._core.common.arrays import Reals, sample_rows
-from duckanon._core.common.progress import Tell, tell_nobody
 from duckanon._core.common.rules import Whole
 from duckanon._core.encoding.column_codecs import ChoiceCoordinates, Encoding, refuse_few_rows
 from duckanon._core.encoding.fit import choose_batch_rows, fit_columns
@@ -74,23 +75,26 @@ class ClusterSwap:
                 matrix[start : start + batch.num_rows] = encoding.matrix(batch, np.float32)
         return cls(encoding, matrix, rank, basis, clustering, checks, random)
 
-    def swap(self, matrix: Reals, size: float, tell: Tell = tell_nobody) -> Reals:
+    def swap(self, matrix: Reals, size: float) -> Reals:
         """Swap the rows of a matrix of this table in clusters of a size."""
         labels = find_clusters(matrix, size, self.clustering, self.random)
-        return swap_in_clusters(matrix, labels, self.basis, self.random, tell)
+        return swap_in_clusters(matrix, labels, self.basis, self.random)
 
-    def search(self, reference: pa.Table | None, tell: Tell = tell_nobody) -> SizeSearch:
+    def search(self, reference: pa.Table | None) -> SizeSearch:
         """Look for the smallest clusters whose release is as safe as not taking part.
 
         Without a ``reference`` of other people every record is compared with all other records.
         """
         trial = self._sample_rows(self.matrix)
         other_people = None if reference is None else self._sample_rows(self.encoding.matrix(reference))
-        done = [0]
+        trials = itertools.count(1)
 
         def passes(size: float) -> Verdict:
-            done[0] += 1
-            tell(0.9 * (1 - math.exp(-done[0] / 8)))  # about eight trials, or as many more as fail
+            progress.advance(1 - math.exp(-next(trials) / 8))  # about eight trials, or as many more as fail
+            with progress.mute():
+                return judge(size)
+
+        def judge(size: float) -> Verdict:
             released = self.encoding.matrix(self.encoding.table(self.swap(trial, size)))
             if self.checks == "repair":
                 released = released[self_check.repair_release(trial, released, self.random)]
@@ -106,17 +110,19 @@ class ClusterSwap:
 
         return search_size(passes, len(trial), self.rank)
 
-    def release(self, size: float | None, reference: pa.Table | None, tell: Tell = tell_nobody) -> pa.Table:
+    def release(self, size: float | None, reference: pa.Table | None) -> pa.Table:
         """Release the table with clusters of a size, or of the size that the search finds, after the checks."""
         if size is not None:
-            return self._check(self.swap(self.matrix, size, tell))
-        result = self.search(reference, tell)
+            return self._check(self.swap(self.matrix, size))
+        with progress.step(0.0, 0.9):
+            result = self.search(reference)
         if result.cluster_size is None:
             raise ValueError(result.refusal(len(self.matrix)))
         size = result.cluster_size if result.cluster_size < min(len(self.matrix), SEARCHED_ROWS) else len(self.matrix)
-        return self.release_enlarging(size, tell)
+        with progress.step(0.9, 1.0):
+            return self.release_enlarging(size)
 
-    def release_enlarging(self, size: float, tell: Tell = tell_nobody) -> pa.Table:
+    def release_enlarging(self, size: float) -> pa.Table:
         """Release the table with clusters of a size, or of the next larger one whose release passes the checks.
 
         A few sizes are tried: each is larger than the one before by more, at most twice as large.
@@ -125,7 +131,7 @@ class ClusterSwap:
         while True:
             for _ in range(draws):
                 try:
-                    return self._check(self.swap(self.matrix, size, tell))
+                    return self._check(self.swap(self.matrix, size))
                 except ValueError:
                     if size >= len(self.matrix):
                         raise

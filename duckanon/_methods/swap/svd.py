@@ -15,7 +15,7 @@ import os
 import shutil
 import tempfile
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,9 +23,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from duckanon._core.common import progress
 from duckanon._core.common.arguments import make_generator
 from duckanon._core.common.declare import report_rows
-from duckanon._core.common.progress import Tell, tell_nobody, tell_within
 from duckanon._core.common.resources import read_memory
 from duckanon._core.encoding.column_codecs import (
     FEWEST_ROWS,
@@ -63,7 +63,6 @@ def swap_scores(
     seed: int | None,
     memory_limit: int | None = None,
     places: Mapping[str, ChoiceCoordinates] | None = None,
-    tell: Tell | None = None,
 ) -> pa.RecordBatchReader:
     """Swap the principal components of a table; options not listed are those that are declared.
 
@@ -81,19 +80,19 @@ def swap_scores(
         places: Coordinates of the values of columns that have many: see `fit.fit_columns`.
     """
     random = make_generator(seed)
-    tell = tell or tell_nobody
     with use_source(source) as opened:
-        tell_rows = _tell_rows(tell, opened.rows, 0.0, _FITTED)
-        encoding, moments = fit_columns(opened, log=log, nulls=nulls, tell=tell_rows, places=places)
+        with progress.step(0.0, _FITTED):
+            encoding, moments = fit_columns(opened, log=log, nulls=nulls, is_watched=True, places=places)
         swap = _Swap.of(encoding, moments, tolerance, checks, random)
         blocks = _count_blocks(moments.rows, swap.rank, memory_limit)
         if blocks > 1:
             files = _ScoreBlocks(blocks, swap.rank, random)
-            for piece in swap.scores(opened, _tell_rows(tell, moments.rows, _FITTED, _SCORED)):
-                files.add(piece)
-            batches = swap.release_blocks(files, tell)
+            with progress.step(_FITTED, _SCORED):
+                for piece in swap.scores(opened):
+                    files.add(piece)
+            batches = swap.release_blocks(files)
         else:
-            batches = swap.swap(opened, tell)
+            batches = swap.swap(opened)
     return pa.RecordBatchReader.from_batches(encoding.schema, batches)
 
 
@@ -103,7 +102,7 @@ def swap_block(
     """Swap the components of a whole table, known by its moments, among some of its rows, drawn at random."""
     block_moments = replace(moments, rows=block.num_rows)
     opened = open_source(block)
-    batches = list(_Swap.of(encoding, block_moments, tolerance, checks, random).swap(opened, tell_nobody))
+    batches = list(_Swap.of(encoding, block_moments, tolerance, checks, random).swap(opened))
     return pa.Table.from_batches(batches, encoding.schema)
 
 
@@ -139,9 +138,7 @@ class _Swap:
     def rank(self) -> int:
         return int(self.directions.shape[1])
 
-    def scores(
-        self, source: Source, tell: Callable[[int], None], out: NDArray[np.float32] | None = None
-    ) -> Iterator[NDArray[np.float32]]:
+    def scores(self, source: Source, out: NDArray[np.float32] | None = None) -> Iterator[NDArray[np.float32]]:
         """Read the source again and return the scores batch by batch, written into `out` if it is given."""
         projection = np.ascontiguousarray(self.directions.T)
         for start, batch in source.batches_of(self.rows, choose_batch_rows(self.encoding.width)):
@@ -151,16 +148,19 @@ class _Swap:
             self.originals[:, first:last] = features[:, self.watched[first:last] - start]
             features -= self.mean
             yield np.matmul(projection, features, out=None if out is None else out[:, start:end])
-            tell(end)
+            progress.advance(end / self.rows)
 
-    def swap(self, source: Source, tell: Tell) -> Iterator[pa.RecordBatch]:
+    def swap(self, source: Source) -> Iterator[pa.RecordBatch]:
         """Read the source again, permute its components, and return the batches to be turned back."""
         scores = np.empty((self.rank, self.rows), np.float32)
-        for _ in self.scores(source, _tell_rows(tell, self.rows, _FITTED, _SCORED), scores):
-            pass
-        permute_components(scores, self.tolerance, self.random, tell_within(tell, _SCORED, _PERMUTED))
-        return self.release([self.check(scores)], tell_within(tell, _PERMUTED, 1.0))
+        with progress.step(_FITTED, _SCORED):
+            for _ in self.scores(source, scores):
+                pass
+        with progress.step(_SCORED, _PERMUTED):
+            permute_components(scores, self.tolerance, self.random)
+        return self.release([self.check(scores)], _PERMUTED)
 
+    @progress.mute()
     def check(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the permuted scores, permuted anew where they fail by chance, or what is left after a repair."""
         if self.checks == "off":
@@ -181,8 +181,8 @@ class _Swap:
         kept = self_check.screen_release(self.originals.T, released, checks, self.random, advice, _MOST_PAIRS)
         return scores if kept.all() else np.ascontiguousarray(scores[:, kept])
 
-    def release(self, blocks: Iterable[NDArray[np.float32]], tell: Tell) -> Iterator[pa.RecordBatch]:
-        """Turn permuted scores back into records."""
+    def release(self, blocks: Iterable[NDArray[np.float32]], begun: float) -> Iterator[pa.RecordBatch]:
+        """Turn permuted scores back into records; `begun` is the share of the work that is done before."""
         step = choose_batch_rows(
             2 * self.encoding.width
         )  # half of it: the reader holds a batch while the next one is made
@@ -193,24 +193,20 @@ class _Swap:
                 features += self.mean
                 done += features.shape[1]
                 yield self.encoding.batch(features)
-                tell(done / self.rows)
+                progress.advance(begun + (1 - begun) * done / self.rows)
 
-    def release_blocks(self, files: _ScoreBlocks, tell: Tell) -> Iterator[pa.RecordBatch]:
+    def release_blocks(self, files: _ScoreBlocks) -> Iterator[pa.RecordBatch]:
         """Permute block after block and turn each back."""
         try:
-            yield from self.release(self._permute_blocks(files), tell_within(tell, _SCORED, 1.0))
+            yield from self.release(self._permute_blocks(files), _SCORED)
         finally:
             files.close()
 
     def _permute_blocks(self, files: _ScoreBlocks) -> Iterator[NDArray[np.float32]]:
         for number, scores in enumerate(files):
-            permute_components(scores, self.tolerance, self.random)
+            with progress.mute():
+                permute_components(scores, self.tolerance, self.random)
             yield self.check(scores) if number == 0 else scores
-
-
-def _tell_rows(tell: Tell, rows: int | None, start: float, stop: float) -> Callable[[int], None]:
-    """Tell rows done as a share of the whole work; tell nothing where the number of rows is not known."""
-    return lambda done: None if not rows else tell_within(tell, start, stop)(done / rows)
 
 
 def _count_blocks(rows: int, rank: int, memory_limit: int | None) -> int:
@@ -285,7 +281,6 @@ def svd_swap(
     categories: Sequence[str] | None,
     derived: str,
     memory: str | None = None,
-    tell: Tell | None = None,
 ) -> pa.RecordBatchReader:
     """Swap the principal components of a table: see `svd_swap`.
 
@@ -293,7 +288,7 @@ def svd_swap(
     the settings of the thesis.
     """
     settings = Settings(k, special, categories, derived)
-    options: dict[str, Any] = {"tolerance": tolerance, "checks": checks, "seed": seed, "tell": tell}
+    options: dict[str, Any] = {"tolerance": tolerance, "checks": checks, "seed": seed}
     if settings.as_in_thesis:
         limit = None if memory is None else read_memory(memory)
         return swap_scores(source, log=log, nulls=nulls, memory_limit=limit, **options)
@@ -310,7 +305,7 @@ def svd_swap(
 
 
 def pica(
-    source: object, *, cluster_size: float | None, reference: object = None, tell: Tell | None = None, **options: Any
+    source: object, *, cluster_size: float | None, reference: object = None, **options: Any
 ) -> pa.RecordBatchReader:
     """Swap independent components inside clusters of similar records; the options are those of `ClusterOptions`.
 
@@ -319,16 +314,16 @@ def pica(
     swap, other_people, thesis_columns = prepare_swap(
         source, None if cluster_size else reference, ClusterOptions(**options)
     )
-    released = make_reader(swap.release(cluster_size, other_people, tell or tell_nobody))
+    released = make_reader(swap.release(cluster_size, other_people))
     return released if thesis_columns is None else thesis_columns.reader(released)
 
 
-def pica_report(table: pa.Table | None, reference: pa.Table | None, *, tell: Tell, **options: Any) -> pa.Table:
+def pica_report(table: pa.Table | None, reference: pa.Table | None, **options: Any) -> pa.Table:
     """Report the search for a cluster size; the options are those of `ClusterOptions`."""
     if table is None:
         return report_rows([], TRIALS)
     swap, other_people, _ = prepare_swap(table, reference, ClusterOptions(**options))
-    search = swap.search(other_people, tell)
+    search = swap.search(other_people)
     rows = [
         {
             "step": number,

@@ -236,6 +236,7 @@ class NextRows:
                 cells[f"seen {index} {choice}"] = (count, count)
         return cells
 
+    @progress.mute()
     def _next(
         self, context: StageCells, rows: Ints, learnt: SourcePeople, highest: Callable[[int], Floats]
     ) -> tuple[StageCells, Bools, Bools]:

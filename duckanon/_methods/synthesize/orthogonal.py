@@ -14,7 +14,6 @@ import numpy as np
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Floats, Ints, Ints32, Reals
-from duckanon._core.common.progress import Tell, tell_nobody
 from duckanon._core.common.resources import use_one_thread
 
 _LARGE = 65_536  # rows from which on numbers are drawn in 32 bits, whose errors average out
@@ -34,9 +33,7 @@ def apportion(counts: Ints, total: int) -> Ints:
     return parts
 
 
-def draw_in_clusters(
-    matrix: Reals, labels: Ints32, rows: int, random: np.random.Generator, tell: Tell = tell_nobody
-) -> Reals:
+def draw_in_clusters(matrix: Reals, labels: Ints32, rows: int, random: np.random.Generator) -> Reals:
     """Draw new rows in clusters, to which each gives its share, and return them in random order.
 
     Perkonoja and Virta 2024: the left singular vectors of the centred cluster are replaced by random orthonormal ones,
@@ -66,7 +63,7 @@ def draw_in_clusters(
     with use_one_thread(), ThreadPoolExecutor(os.cpu_count()) as pool:
         for job in as_completed([pool.submit(watched, cluster) for cluster in range(len(counts))]):
             done += job.result()
-            tell(done / max(rows, 1))
+            progress.advance(done / max(rows, 1))
     return released
 
 

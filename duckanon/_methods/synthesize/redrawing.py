@@ -20,7 +20,6 @@ import pyarrow as pa
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, Ints, Ints32, Reals, sort_distinct
 from duckanon._core.common.people import count_people
-from duckanon._core.common.progress import Tell, tell_nobody
 from duckanon._core.encoding.column_codecs import WIDE, locate_choices, sum_features
 from duckanon._core.encoding.formulas import Formula, Lookup, find_formulas, find_lookups, list_decided_by_choices
 from duckanon._core.encoding.parts import ColumnParts, read_doubles, round_numbers
@@ -345,16 +344,14 @@ class Redrawing(CodedTable):
         drawn = {index: numbers.least for index, numbers in self.numbers.items()}
         return [(computed | drawn).get(index, self.k) for index in range(len(self.columns))]
 
-    def redraw(
-        self, rows: Ints, count: int, size: float | None, random: np.random.Generator, tell: Tell = tell_nobody
-    ) -> Parts:
+    def redraw(self, rows: Ints, count: int, size: float | None, random: np.random.Generator) -> Parts:
         """Draw so many new rows from some of the table's, in clusters of a size; None for all as one."""
         original = self.original(rows)
         matrix = self.matrix(original, random)
         labels = self._find_clusters(matrix, rows, size, random)
         person_count = len(rows) if self.people is None else len(sort_distinct(self.people[rows]))
         shared = shrink_covariance(measure_covariance(matrix, labels), self.widths, person_count)
-        features = draw_in_clusters(matrix, labels, count, random, tell)
+        features = draw_in_clusters(matrix, labels, count, random)
         wide = WideChoices(None if self.people is None else self.people[rows], self.k)
         codes = self._choose(Residuals(features, shared, len(self.numbers)), wide, original, count, random)
         start = sum(self.widths) - len(self.equal) - len(self.numbers)

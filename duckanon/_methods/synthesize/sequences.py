@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._core.common.people import NOBODY
-from duckanon._core.common.progress import Tell, tell_within
 from duckanon._core.common.resources import use_one_thread
 from duckanon._core.encoding.column_split import SplitOptions
 from duckanon._core.encoding.parts import ColumnParts, read_doubles
@@ -89,13 +89,14 @@ class SequenceDraw:
             leasts[index] = min(leasts[index], least)
         return leasts
 
-    def draw(self, group: int, persons: Ints, count: int, tell: Tell) -> NewPeople:
+    def draw(self, group: int, persons: Ints, count: int) -> NewPeople:
         """Draw people, from some of those of the table."""
         table, rows = self._table, self._table.sequences
         is_used = np.zeros(len(rows.lengths), np.bool_)
         is_used[persons] = True
         usual = persons[self._is_usual[rows.firsts[persons]]]
-        cells, _ = self._people.draw(group, usual, count, {}, {}, {}, tell_within(tell, 0.0, 0.5))
+        with progress.step(0.0, 0.5):
+            cells, _ = self._people.draw(group, usual, count, {}, {}, {})
         self._mend_rows(cells, count)
         lengths = self._lengths.draw(cells["length"][0], self._random)
         people = {key: value for key, value in cells.items() if not key.startswith("own")}
@@ -109,7 +110,7 @@ class SequenceDraw:
             for active, next_rows in self._next.histories(people, first, lengths, learnt, limits):
                 person_of_rows.append(active)
                 rows_of_position.append(next_rows)
-                tell(0.5 + 0.5 * len(rows_of_position) / rows.longest)
+                progress.advance(0.5 + 0.5 * len(rows_of_position) / rows.longest)
         kept, person, like = self._cut_histories(person_of_rows, count)
         joined = {
             key: (
@@ -282,7 +283,6 @@ def draw_people(
     drawing: DrawOptions,
     order_by: str | None,
     random: np.random.Generator,
-    tell: Tell,
 ) -> NewRecords:
     """Draw new people with all their rows; rows without a person are left out.
 
@@ -292,7 +292,7 @@ def draw_people(
         drawing: How people are drawn.
         order_by: The column that orders the rows of a person. None: the first date or timestamp that differs between
             rows of a person; where there is none, rows have no order.
-        random, tell: As everywhere.
+        random: As everywhere.
     """
     person = np.unique(people, return_inverse=True)[1].astype(np.int64)
     personal = find_personal_columns(table, person)
@@ -301,16 +301,17 @@ def draw_people(
     groups = groups_of(_labels_of_people(labels, sequences), len(sequences.lengths))
     refuse_few_people(groups, None, reading.k, drawing.keep_out)
     columns = SequenceColumns.of(table, people, reading, sequences, personal, next(iter(ordering), None))
-    tell(0.02)
+    progress.advance(0.02)
     draw = learn_sequences(columns, drawing, random)
-    tell(0.1)
+    progress.advance(0.1)
     rows = table.num_rows if drawing.rows is None else drawing.rows
     total = max(1, round(rows * len(sequences.lengths) / table.num_rows))
     counts = apportion(count_group_rows(groups, None, drawing.keep_out, random), total)
     tables, person_of_rows = [], []
     for number, (group, count) in enumerate(zip(groups, counts.tolist(), strict=True)):
-        share = tell_within(tell, 0.1 + 0.9 * number / len(groups), 0.1 + 0.9 * (number + 1) / len(groups))
-        new = draw.draw(number, leave_out_people(group, None, drawing.keep_out, random), count, share)
+        used = leave_out_people(group, None, drawing.keep_out, random)
+        with progress.step(0.1 + 0.9 * number / len(groups), 0.1 + 0.9 * (number + 1) / len(groups)):
+            new = draw.draw(number, used, count)
         person_of_rows.append(new.person + int(counts[:number].sum()))
         tables.append(add_labels(pa.table(new.arrays, schema=table.schema), labels, int(sequences.firsts[group[0]])))
     return NewRecords(

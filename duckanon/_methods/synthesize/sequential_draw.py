@@ -15,9 +15,9 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
+from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._core.common.people import count_people
-from duckanon._core.common.progress import Tell, tell_nobody
 from duckanon._core.encoding.formulas import find_offsets
 from duckanon._core.encoding.parts import ColumnParts
 from duckanon._methods.releasable.safe_numbers import SafeNumbers
@@ -37,7 +37,7 @@ _MOST_REPLACED = 0.01  # of the rows, because a computed number is rare; the dig
 class SequentialDraw(ColumnDraw):
     """New rows of a table, drawn column by column; what each column needs is in `ColumnDraw`."""
 
-    def run(self, tell: Tell = tell_nobody) -> Parts:
+    def run(self) -> Parts:
         """Draw all columns: in the order of the table, those that others decide after these, computed ones last."""
         computed = {computed_column.formula.column for computed_column in self.table.computed}
         waiting = [
@@ -50,7 +50,7 @@ class SequentialDraw(ColumnDraw):
             if self.learner is None:
                 for index in drawn:
                     self._learner.forget(index)
-            tell(1 - len(waiting) / total)
+            progress.advance(1 - len(waiting) / total)
         for computed_column in self.table.computed:
             self.table.exchange(computed_column, self.parts, self.rows, self.random, to_hold=True)
         for index in self.numbers if self.table.computed else ():
@@ -253,7 +253,7 @@ class ConditionalDraw(SequentialDraw):
     last: Mapping[int, int] = field(default_factory=dict)
     ranks_are_even = False
 
-    def run(self, tell: Tell = tell_nobody) -> Parts:
+    def run(self) -> Parts:
         """Take the columns that are given, and draw the others; rows that break a rule are `is_impossible`."""
         for index, codes in self.context.codes.items():
             self.parts.codes[index] = codes
@@ -262,7 +262,7 @@ class ConditionalDraw(SequentialDraw):
                 self.parts.places[index] = self.context.places[index].copy()
                 self._read_numbers(index)
                 self._add_predictor(index)
-        return super().run(tell)
+        return super().run()
 
     def _choice_cells(self, index: int) -> tuple[Floats, Ints]:
         shares, cells = super()._choice_cells(index)
@@ -418,7 +418,6 @@ class Stage:
         cells: Mapping[str, tuple[Ints, Ints]],
         quantiles: Mapping[str, Callable[[Floats], Ints]],
         highest: Mapping[str, Floats],
-        tell: Tell = tell_nobody,
     ) -> tuple[StageCells, Bools]:
         """Draw new rows.
 
@@ -429,7 +428,6 @@ class Stage:
             cells: The columns that are given.
             quantiles: The places of numbers at levels, where columns are given.
             highest: The largest number that each new row may have.
-            tell: As everywhere.
 
         Returns:
             The columns that are drawn, and the rows that break a rule.
@@ -458,7 +456,7 @@ class Stage:
             )
         else:
             draw = SequentialDraw(self.table, rows, count, self._leaf, self._rules, self._random)
-        parts = draw.run(tell)
+        parts = draw.run()
         arrays = self.table.arrays(parts, [one.formula.column for one in self.table.computed])
         drawn: StageCells = {}
         for index in self._drawn:

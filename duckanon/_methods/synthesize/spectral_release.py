@@ -7,10 +7,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from duckanon._core.common import progress
 from duckanon._core.common.arguments import make_generator
 from duckanon._core.common.arrays import Ints
 from duckanon._core.common.names import match_columns
-from duckanon._core.common.progress import Tell, tell_nobody, tell_within
 from duckanon._core.encoding import column_codecs
 from duckanon._core.encoding.column_split import SplitOptions, read_special, split_columns
 from duckanon._core.encoding.whole_sources import make_reader
@@ -43,7 +43,6 @@ def spectral_release(
     nulls: str,
     seed: int | None,
     person: str | None,
-    tell: Tell | None = None,
 ) -> pa.RecordBatchReader:
     """Draw new records, cluster by cluster, from the means and covariances of normal scores and choices.
 
@@ -53,7 +52,6 @@ def spectral_release(
     margin (`table_groups.find_smallest_size`). Records are in random order; the columns of `by` come last.
     """
     random = make_generator(seed)
-    progress = tell or tell_nobody
     table, labels, people, types = read_rows(source, by or [], person, k)
     reading = SplitOptions(
         k,
@@ -68,12 +66,14 @@ def spectral_release(
     counts = apportion(count_group_rows(groups, people, keep_out, random), table.num_rows if rows is None else rows)
     tables = []
     for number, (group, count) in enumerate(zip(groups, counts.tolist(), strict=True)):
-        tell_group = tell_within(progress, number / len(groups), (number + 1) / len(groups))
         used = leave_out_people(group, people, keep_out, random)
         size = cluster_size
-        if size is None:
-            size = find_smallest_size(redrawing, group, keep_out, random, tell_within(tell_group, 0.0, 0.9))
-        parts = redrawing.redraw(used, count, size, random, tell_within(tell_group, 0.9, 1.0))
+        with progress.step(number / len(groups), (number + 1) / len(groups)):
+            if size is None:
+                with progress.step(0.0, 0.9):
+                    size = find_smallest_size(redrawing, group, keep_out, random)
+            with progress.step(0.9, 1.0):
+                parts = redrawing.redraw(used, count, size, random)
         tables.append(add_labels(redrawing.table(parts, table.schema), labels, int(group[0])))
     released = pa.concat_tables(tables)
     refuse_rare_values(columns, redrawing.grids, released, people, redrawing.least)

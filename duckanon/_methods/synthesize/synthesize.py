@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from duckanon._core.common import progress
 from duckanon._core.common.arguments import make_generator
 from duckanon._core.common.arrays import Ints
 from duckanon._core.common.names import match_columns
 from duckanon._core.common.people import NOBODY, count_people, find_person_column
-from duckanon._core.common.progress import Tell, tell_nobody, tell_within
 from duckanon._core.common.resources import use_one_thread
 from duckanon._core.encoding.column_split import SplitOptions, read_special, split_columns
 from duckanon._core.encoding.formulas import find_offsets
@@ -50,7 +50,6 @@ def synthesize(
     derived: str,
     nulls: str,
     seed: int | None,
-    tell: Tell | None = None,
 ) -> pa.RecordBatchReader:
     """Draw new records, one column after the other, from trees on the columns drawn before.
 
@@ -71,7 +70,6 @@ def synthesize(
             which may be released.
     """
     random = make_generator(seed)
-    progress = tell or tell_nobody
     read = read_table(source)
     table, labels, people, types = read_rows(read, by or [], person, k)
     if categories is None:
@@ -85,9 +83,9 @@ def synthesize(
         if people is not None and has_several_rows(people, k):
             known = np.flatnonzero(people != NOBODY)
             table, labels, people = table.take(pa.array(known)), labels.take(pa.array(known)), people[known]
-            drawn = draw_people(table, labels, people, reading, drawing, order_by, random, progress)
+            drawn = draw_people(table, labels, people, reading, drawing, order_by, random)
         else:
-            drawn = _draw_rows(table, labels, people, reading, drawing, random, progress)
+            drawn = _draw_rows(table, labels, people, reading, drawing, random)
     refuse_rare_values(drawn.columns, drawn.grids, drawn.table, people, drawn.least)
     released = types.write(drawn.table)
     if person is not None:
@@ -104,7 +102,6 @@ def _draw_rows(
     reading: SplitOptions,
     drawing: DrawOptions,
     random: np.random.Generator,
-    tell: Tell,
 ) -> NewRecords:
     """Draw new people of one row each."""
     k, keep_out = reading.k, drawing.keep_out
@@ -113,17 +110,17 @@ def _draw_rows(
     redrawing = Redrawing.of(columns, people, k, drawing.derived, random, offsets=offsets, chance=random)
     groups = groups_of(labels, table.num_rows)
     refuse_few_people(groups, people, k, keep_out)
-    tell(0.05)
+    progress.advance(0.05)
     rules = redrawing.find_rules(drawing.derived)
-    tell(0.1)
+    progress.advance(0.1)
     usual = is_usual(columns)
     total = table.num_rows if drawing.rows is None else drawing.rows
     counts = apportion(count_group_rows(groups, people, keep_out, random), total)
     tables = []
     for number, (group, count) in enumerate(zip(groups, counts.tolist(), strict=True)):
-        tell_group = tell_within(tell, 0.1 + 0.9 * number / len(groups), 0.1 + 0.9 * (number + 1) / len(groups))
         used = drop_unusual(leave_out_people(group, people, keep_out, random), usual)
-        parts = SequentialDraw(redrawing, used, count, drawing.leaf, rules, random).run(tell_group)
+        with progress.step(0.1 + 0.9 * number / len(groups), 0.1 + 0.9 * (number + 1) / len(groups)):
+            parts = SequentialDraw(redrawing, used, count, drawing.leaf, rules, random).run()
         tables.append(add_labels(redrawing.table(parts, table.schema), labels, int(group[0])))
     return NewRecords(pa.concat_tables(tables), np.arange(total), columns, redrawing.grids, redrawing.least)
 

@@ -16,12 +16,12 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from duckanon._core.common import progress
 from duckanon._core.common.arrays import Floats, Ints, sample_rows, sort_distinct
 from duckanon._core.common.codes import encode_columns
 from duckanon._core.common.names import match_columns
 from duckanon._core.common.parameters import LEAST_CLUSTER_SIZE
 from duckanon._core.common.people import NOBODY, refuse_large_k
-from duckanon._core.common.progress import Tell
 from duckanon._core.encoding.column_split import with_telling_digits
 from duckanon._core.encoding.number_types import NumberTypes
 from duckanon._core.encoding.parts import ColumnParts
@@ -59,9 +59,7 @@ def leave_out_people(rows: Ints, people: Ints | None, keep_out: int, random: np.
     return rows[~np.isin(people[rows], out)]
 
 
-def find_smallest_size(
-    redrawing: Redrawing, group: Ints, keep_out: int, random: np.random.Generator, tell: Tell
-) -> float | None:
+def find_smallest_size(redrawing: Redrawing, group: Ints, keep_out: int, random: np.random.Generator) -> float | None:
     """Look for the smallest clusters with which isolated people are not recognised; None for all rows as one.
 
     Sizes are twice as large each time, from twice the rank on, the least with which a cluster is not its records. They
@@ -92,8 +90,10 @@ def find_smallest_size(
     first, last = 0, len(sizes)
     while first < last:
         middle = (first + last) // 2
-        tell(1 - (last - first) / (len(sizes) + 1))
-        if passes(partial(audit, sizes[middle])):
+        progress.advance(1 - (last - first) / (len(sizes) + 1))
+        with progress.mute():
+            is_large_enough = passes(partial(audit, sizes[middle]))
+        if is_large_enough:
             last = middle
         else:
             first = middle + 1

@@ -16,7 +16,6 @@ import pyarrow as pa
 
 from duckanon._core.common.arrays import Floats, Ints
 from duckanon._core.common.people import NOBODY, count_people
-from duckanon._core.common.progress import Tell, tell_nobody
 from duckanon._core.encoding.column_split import SplitOptions, clean_floats, split_number
 from duckanon._core.encoding.formulas import find_offsets, list_decided_by_choices
 from duckanon._core.encoding.parts import ColumnParts
@@ -141,7 +140,6 @@ class Synthesis:
         count: int,
         schema: pa.Schema,
         random: np.random.Generator,
-        tell: Tell = tell_nobody,
     ) -> pa.Table:
         """Draw so many new rows from those of a part, as `anon.synthesize` does, of values that the table allows."""
         part = restrict_to_part(self.redrawing, columns, people)
@@ -151,7 +149,7 @@ class Synthesis:
         used = leave_out_people(np.arange(part.rows), people, self.keep_out, random)
         used = drop_unusual(used, is_usual(columns))
         draw = _PartDraw(part, used, count, self.leaf, rules, random, whole_counts=self.counts)
-        return part.table(draw.run(tell), schema)
+        return part.table(draw.run(), schema)
 
 
 @dataclass
@@ -228,9 +226,7 @@ class SequenceSynthesis(NamedTuple):
             drawing,
         )
 
-    def draw(
-        self, part: pa.Table, people: Ints, count: int, random: np.random.Generator, tell: Tell = tell_nobody
-    ) -> tuple[pa.Table, Ints]:
+    def draw(self, part: pa.Table, people: Ints, count: int, random: np.random.Generator) -> tuple[pa.Table, Ints]:
         """Draw so many people from those of a part, with all their rows; return the rows, and the person of each."""
         known = np.flatnonzero(people != NOBODY)
         table, people = part.take(pa.array(known)).select(list(self.whole)), people[known]
@@ -239,5 +235,5 @@ class SequenceSynthesis(NamedTuple):
         order = next(iter(self.ordering), None)
         columns = SequenceColumns.of(table, people, self.reading, sequences, self.personal, order, split, self.whole)
         used = leave_out_people(np.arange(len(sequences.lengths)), None, self.drawing.keep_out, random)
-        new = learn_sequences(columns, self.drawing, random).draw(0, used, count, tell)
+        new = learn_sequences(columns, self.drawing, random).draw(0, used, count)
         return pa.table(new.arrays, schema=table.schema), new.person
