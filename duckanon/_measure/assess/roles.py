@@ -18,6 +18,7 @@ import numpy as np
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Array
+from duckanon._core.common.row_keys import group_keys, order_keys, pack_columns
 from duckanon._measure.assess import keys, profiles, relations, vocabulary
 from duckanon._measure.assess.keys import (
     CONSTANT,
@@ -100,9 +101,9 @@ def _strata(profile: Profile, households: list[Groups], coarse: list[Profile]) -
         if profile.distinct <= profile.known / 50 and own.fixes(profile):
             return own.key.name
     for one, two in itertools.combinations([one for one in coarse if one is not profile][:_MOST_STRATA], 2):
-        codes = one.codes * (two.distinct + 1) + two.codes
-        order = np.argsort(codes, kind="stable")
-        same = np.diff(codes[order]) == 0
+        pair = [(column.codes + 1, column.distinct + 1) for column in (one, two)]
+        order, ordered = order_keys(pack_columns(pair, len(profile.codes))[0])
+        same = np.diff(ordered) == 0
         if same.mean() < 0.9:
             continue
         agree = (np.diff(profile.codes[order]) == 0)[same].mean()
@@ -390,8 +391,9 @@ def _some_people(profiles: list[Profile], person: Profile | None) -> Array:
 
 
 def _join_codes(classes: Array, codes: Array) -> tuple[Array, float]:
-    _, joined, sizes = np.unique(classes * (codes.max(initial=0) + 2) + codes, return_inverse=True, return_counts=True)
-    return joined, float((sizes == 1).sum() / max(len(codes), 1))
+    keys, _ = pack_columns([(codes + 1, int(codes.max(initial=0)) + 2)], len(codes), classes)
+    groups = group_keys(keys)
+    return groups.codes, float((groups.counts == 1).sum() / max(len(codes), 1))
 
 
 _ADDS = 0.001  # growth of the share of unique people, below which a column adds nothing
