@@ -93,3 +93,33 @@ def test_variables_say_what_they_are(package: str) -> None:
         for name in banned_names(tree)
     ]
     assert len(found) <= FEW, found
+
+
+MOST_PARAMETERS = 8
+
+MANY_PARAMETERS = frozenset({"duckanon/job/run.py:release", "duckanon/spark/checks.py:individual_risk"})
+"""What users call with the options of a policy or of an SQL function."""
+
+
+def declared_algorithms() -> set[str]:
+    """Return the functions that declarations name, which take the parameters of SQL."""
+    return {
+        text.value.replace(".", "/").replace(":", ".py:")
+        for path, tree in modules().items()
+        if path.name == "declared.py"
+        for text in ast.walk(tree)
+        if isinstance(text, ast.Constant) and isinstance(text.value, str) and text.value.startswith("duckanon.")
+    }
+
+
+def test_functions_have_few_parameters() -> None:
+    """What travels together is a frozen dataclass with a name of the field."""
+    long = {
+        f"{path.relative_to(ROOT)}:{function.name}"
+        for path, tree in modules().items()
+        for function in ast.walk(tree)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for names in [[*function.args.posonlyargs, *function.args.args, *function.args.kwonlyargs]]
+        if sum(name.arg not in ("self", "cls") for name in names) > MOST_PARAMETERS
+    }
+    assert long - declared_algorithms() == MANY_PARAMETERS

@@ -378,7 +378,7 @@ class JobAccount:
             listed, lost = self.releases.list_tables(), sum(lost for _, lost, _ in self.releases.list_adoptions())
         count = (listed[-1].release if listed else 0) + bool(self.entries)
         for result in results.values():
-            result.promises += list(_joint_promises(result, counts, _Counted(count, len(self.entries), lost)))
+            result.promises += list(_joint_promises(result, counts, CountedReleases(count, len(self.entries), lost)))
         assert self._file.policy.account is not None
         entry: AccountEntry = {
             "path": Path(self._file.policy.account.path).name,
@@ -522,7 +522,7 @@ def problems() -> Iterator[None]:
 
 
 @dataclass(frozen=True)
-class _Counted:
+class CountedReleases:
     """The releases that were counted, the tables of the last one, and the releases that were lost before."""
 
     releases: int
@@ -543,7 +543,7 @@ class _Counted:
         return f"cohorts, coarser quasi-identifiers, {several}{seldom}or a smaller promise"
 
 
-def _joint_promises(result: TableResult, counts: JointCounts, all_releases: _Counted) -> Iterator[Promise]:
+def _joint_promises(result: TableResult, counts: JointCounts, all_releases: CountedReleases) -> Iterator[Promise]:
     promises, over, helpful = result.table.promises, all_releases.words, all_releases.help
     if promises.joint_k is not None:
         measured = counts.k or 0

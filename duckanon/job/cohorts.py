@@ -150,16 +150,25 @@ def _read(
 _VIEWS = ("fresh_people", "coarse_people", "ladders", "kept_rows")
 
 
+@dataclass(frozen=True)
+class CohortRecords:
+    """The people of a release, by their numbers.
+
+    Attributes:
+        names: What the release calls each.
+        decided: Who is in it.
+        levels: Of each the level of their labels.
+        labels: What labels are at each level.
+    """
+
+    names: list[str]
+    decided: Decision
+    levels: Ints
+    labels: CoarserLabels
+
+
 def write(
-    con: sql.Connection,
-    table: Table,
-    applied: str,
-    released: str,
-    names: list[str],
-    decided: Decision,
-    levels: Ints,
-    labels: CoarserLabels,
-    last: LastRelease | None,
+    con: sql.Connection, table: Table, applied: str, released: str, records: CohortRecords, last: LastRelease | None
 ) -> None:
     """Make the table of the release, in random order.
 
@@ -168,13 +177,11 @@ def write(
         table: The table of the policy.
         applied: The table whose rows have the plan's labels.
         released: The table to make.
-        names: What the release calls each person.
-        decided: Who is in it.
-        levels: Of each person, the level of their labels.
-        labels: What labels are at each level.
+        records: The people of the release.
         last: The last release, of which rows are kept.
     """
     person, types = sql.quote(table.person or ""), sql.columns(con, applied)
+    names, decided, levels = records.names, records.decided, records.levels
     is_fresh = (decided.classes != ABSENT) & ~decided.is_old
     fresh, coarse = np.flatnonzero(is_fresh & (levels == 0)), np.flatnonzero(is_fresh & (levels > 0))
     try:
@@ -182,7 +189,7 @@ def write(
         parts = [
             f"SELECT applied.* FROM {applied} AS applied JOIN fresh_people ON applied.{person} = fresh_people.whose"
         ]
-        parts.append(_coarse(con, applied, person, [names[place] for place in coarse], levels[coarse], labels))
+        parts.append(_coarse(con, applied, person, [names[place] for place in coarse], levels[coarse], records.labels))
         if last:
             is_kept = decided.is_old[last.owners]
             owners = [names[place] if kept else None for place, kept in zip(last.owners, is_kept, strict=True)]
@@ -293,7 +300,8 @@ class Cohorts:
         rules = self._rules(table, is_first=last is None)
         decided = decide_cohorts(people, rules)
         names = _names(con, table, known, here, read.names, last)
-        write(con, table, applied, released, names, decided, _levels(people, decided), labels, last)
+        records = CohortRecords(names, decided, _levels(people, decided), labels)
+        write(con, table, applied, released, records, last)
         numbers = _numbers(people, decided)
         gone = np.setdiff1d(np.flatnonzero(decided.is_old), here)
         state = np.union1d(here, np.flatnonzero(decided.classes != ABSENT))

@@ -6,7 +6,6 @@ import re
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,8 @@ from duckanon._bridge import sql
 from duckanon._core.common.arrays import Ints, find_run_starts, measure_runs, sort_distinct
 from duckanon._core.common.codes import CodedColumn, encode_columns
 from duckanon._core.common.people import NOBODY, number_people
-from duckanon._methods.generalize.recoding.classes import combine, is_dense
+from duckanon._core.common.row_keys import pack_columns
+from duckanon._methods.generalize.recoding.classes import is_dense
 
 _COMPARABLE = re.compile(r"U?(TINY|SMALL|BIG)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL.*|BOOLEAN|DATE|TIMESTAMP.*|VARCHAR")
 """Types whose Arrow values are compared as SQL does; others are compared as texts."""
@@ -98,9 +98,7 @@ class Counts:
         """Return a number for each row, equal where a former number and some columns are equal, and a bound of it."""
         if key is None:
             key = np.zeros(int(sql.fetch_row(con, f"SELECT count(*) FROM {self._table}")[0]), np.int64)
-        parts = [self._column(con, name) for name in columns]
-        codes = [cast(Ints, one) for one, _ in parts]  # of smaller types, which are added all the same
-        return combine([key, *codes], [size, *(count for _, count in parts)])
+        return pack_columns([(key, size), *(self._column(con, name) for name in columns)], len(key))
 
     def _risk(self, con: sql.Connection, key: Ints, size: int, person: str | None) -> Risk:
         """Count people by a number of each row, which is sorted in place."""
@@ -109,7 +107,9 @@ class Counts:
             return Risk(int(sizes.min(initial=len(key))), int((sizes == 1).sum()), len(key))
         person_of_row = self._person(con, person)
         known, everybody = person_of_row != NOBODY, max(int(person_of_row.max(initial=0)) + 1, 1)
-        pairs = sort_distinct(combine([key[known], person_of_row[known]], [size, everybody])[0])
+        pairs = sort_distinct(
+            pack_columns([(key[known], size), (person_of_row[known], everybody)], int(known.sum()))[0]
+        )
         members = pairs % everybody
         starts = find_run_starts(pairs // everybody)
         sizes = measure_runs(starts, len(pairs))

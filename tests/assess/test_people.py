@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
+from duckanon._core.common import row_keys
 from duckanon._core.common.codes import encode_columns
 from duckanon._measure.assess import lattice, sampling
 from tests.assess.test_assess import NULLS, answer, closeness, entropy_l, ratio
@@ -271,11 +272,11 @@ def brute_force(rows: list[tuple], persons: list, columns: int) -> dict[tuple[in
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("constants", [{}, {"_FEW_CELLS": 0, "_DENSE_DEEPER": 0.0}, {"MAX_KEY": 2**6}])
+@pytest.mark.parametrize("constants", [{}, {"_FEW_CELLS": 0, "_DENSE_DEEPER": 0.0}, {"LARGEST_KEY": 2**6}])
 def test_the_walk_equals_brute_force(monkeypatch: pytest.MonkeyPatch, constants: dict[str, float]) -> None:
     """All ways through the walk: many rows that are left out as unique, sorted keys, keys too large to pack."""
     for name, value in constants.items():
-        for module in (lattice,):
+        for module in (lattice, row_keys):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, value)
     draw = np.random.default_rng(len(constants))

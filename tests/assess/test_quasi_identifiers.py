@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from duckanon._core.common import row_keys
 from duckanon._core.common.codes import encode_columns
 from duckanon._measure.assess import column_sets, lattice, sampling
 
@@ -57,8 +58,8 @@ CODE_PATHS = [  # constants that force the walk to collapse always, to sort alwa
     {"_FEW_ROWS": 2, "_GAIN": -99.0},
     {"_FEW_ROWS": 2, "_GAIN": -99.0, "DENSE": 0.0, "_DENSE_DEEPER": 0.0},
     {"_FEW_ROWS": 2, "_GAIN": -99.0, "DENSE": 0.05, "_DENSE_DEEPER": 0.05},
-    {"_FEW_ROWS": 2, "_GAIN": -99.0, "DENSE": 0.0, "_DENSE_DEEPER": 0.0, "MAX_KEY": 2**12},
-    {"_FEW_ROWS": 2, "_GAIN": -99.0, "MAX_KEY": 2**6},
+    {"_FEW_ROWS": 2, "_GAIN": -99.0, "DENSE": 0.0, "_DENSE_DEEPER": 0.0, "LARGEST_KEY": 2**12},
+    {"_FEW_ROWS": 2, "_GAIN": -99.0, "LARGEST_KEY": 2**6},
 ]
 
 
@@ -66,7 +67,7 @@ CODE_PATHS = [  # constants that force the walk to collapse always, to sort alwa
 @pytest.mark.parametrize("constants", CODE_PATHS)
 def test_the_walk_equals_brute_force(monkeypatch: pytest.MonkeyPatch, constants: dict[str, float]) -> None:
     for name, value in constants.items():
-        for module in (lattice,):
+        for module in (lattice, row_keys):
             if hasattr(module, name):
                 monkeypatch.setattr(module, name, value)
     draw = random.Random(len(constants))

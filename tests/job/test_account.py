@@ -18,8 +18,7 @@ from duckanon._core.common import outbox
 from duckanon._core.common.own_files import release_lock
 from duckanon.cli.main import main
 from duckanon.job import FileProblem, PolicyError, PromiseBroken, release
-from duckanon.job.account import _Counted as Counted
-from duckanon.job.account import _of_record
+from duckanon.job.account import CountedReleases, _of_record
 from tests.job.conftest import changed
 
 KEY = "the key of this account"
@@ -242,7 +241,7 @@ def test_what_is_wrong_is_said(
 )
 def test_what_may_help_is_possible(releases: int, tables: int, says: str) -> None:
     """There are no fewer tables than one, and nothing is published less often than once."""
-    assert Counted(releases, tables, 0).help == says
+    assert CountedReleases(releases, tables, 0).help == says
 
 
 @pytest.mark.parametrize("account", [{}, {"account": None}, {"account": []}, {"account": {"releases": "2"}}])

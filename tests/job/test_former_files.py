@@ -250,22 +250,28 @@ def test_an_extension_of_somebody_else_stays(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("files", "is_marked"),
+    ("change_mark", "has_file", "is_marked"),
     [
-        ({}, True),  # a process was killed before it wrote the mark
-        ({own_files._MARK: own_files._TEXT[:9]}, True),
-        ({own_files._MARK: own_files._TEXT, "a": "b"}, True),
-        ({own_files._MARK: own_files._TEXT[:9], "a": "b"}, False),
-        ({own_files._MARK: "of somebody else"}, False),
-        ({"a": "b"}, False),
+        (None, False, True),  # a process was killed before it wrote the mark
+        (lambda text: text[:9], False, True),
+        (lambda text: text, True, True),
+        (lambda text: text[:9], True, False),
+        (lambda text: "of somebody else", False, False),
+        (None, True, False),
     ],
 )
-def test_a_folder_is_ours_by_its_mark_or_by_nothing(tmp_path: Path, files: dict[str, str], is_marked: bool) -> None:
-    folder = tmp_path / "folder"
-    folder.mkdir()
-    for name, text in files.items():
-        (folder / name).write_text(text, encoding="utf-8")
+def test_a_folder_is_ours_by_its_mark_or_by_nothing(
+    tmp_path: Path, change_mark: Callable[[str], str] | None, has_file: bool, is_marked: bool
+) -> None:
+    folder = own_files.make_folder("folder", tmp_path)
+    (mark,) = folder.iterdir()
+    if change_mark is None:
+        mark.unlink()
+    else:
+        mark.write_text(change_mark(mark.read_text(encoding="utf-8")), encoding="utf-8")
+    if has_file:
+        (folder / "a").write_text("b", encoding="utf-8")
     assert own_files.has_mark(folder) is is_marked
     (tmp_path / "link").symlink_to(folder)
-    assert not own_files.has_mark(tmp_path / "link") or files
+    assert not own_files.has_mark(tmp_path / "link")
     assert not own_files.has_mark(tmp_path / "nowhere")

@@ -6,6 +6,7 @@ from scipy import stats
 from sklearn.decomposition import KernelPCA
 
 from duckanon._measure.utility.kernels import (
+    ComponentOptions,
     compare_components,
     exact_components,
     kernel_for,
@@ -45,7 +46,7 @@ def test_exact_against_scikit_learn(name, rows):
     signs = np.sign((ours * theirs).sum(axis=1))[:, None]
     np.testing.assert_allclose(ours * signs, theirs, atol=1e-6 * np.abs(theirs).max())
     table = compare_components(
-        first, second, third, random=random, kernel=name, width=kernel.width, components=8
+        first, second, third, random=random, options=ComponentOptions(name, width=kernel.width, components=8)
     )  # the same in the report
     on = expected.transform(given(first)).T
     others = expected.transform(given(third)).T
@@ -66,8 +67,8 @@ def test_exact_against_scikit_learn(name, rows):
 def test_landmarks_against_exact(name, limit):
     first, second = data(2500, 1), data(2500, 2) * 1.05
     exact, near = (
-        compare_components(first, second, random=np.random.default_rng(1), kernel=name, components=6, exact_rows=rows)
-        for rows in (3000, 0)
+        compare_components(first, second, random=np.random.default_rng(1), options=options)
+        for options in (ComponentOptions(name, components=6, exact_rows=rows) for rows in (3000, 0))
     )
     np.testing.assert_allclose(near["eigenvalue"], exact["eigenvalue"], rtol=0.01)
     np.testing.assert_allclose(near["cumulative"], exact["cumulative"], rtol=0.01)
@@ -78,10 +79,8 @@ def test_unstandardised_logs():
     """Far from the origin the top components are almost linear, and landmarks find them almost exactly."""
     first, second = data(2000, 1) / 3 + 4, data(2000, 2) / 3 + 4.02
     exact, near = (
-        compare_components(first, second, random=np.random.default_rng(1), components=5, exact_rows=rows)[
-            "ks"
-        ].to_numpy()
-        for rows in (3000, 0)
+        compare_components(first, second, random=np.random.default_rng(1), options=options)["ks"].to_numpy()
+        for options in (ComponentOptions(components=5, exact_rows=rows) for rows in (3000, 0))
     )
     np.testing.assert_allclose(near, exact, atol=0.00051)
 
@@ -117,7 +116,8 @@ def test_all_landmarks_are_exact():
 def test_equal_rows_stay_equal(name, exact_rows):
     random = np.random.default_rng(1)
     first = random.choice([-1.0, 1.0], (700, 5))  # 32 different rows: rounding errors would part them
-    table = compare_components(first, random.permutation(first), random=random, kernel=name, exact_rows=exact_rows)
+    options = ComponentOptions(name, exact_rows=exact_rows)
+    table = compare_components(first, random.permutation(first), random=random, options=options)
     assert table["ks"].to_numpy().max() == 0
     assert table["reference_ks"].null_count == table.num_rows
 
@@ -134,21 +134,26 @@ def test_nonlinear_loss_is_found():
     first, reference = ring(1500), ring(1500)
     swapped = np.column_stack([random.permutation(column) for column in first.T])
     for name in ("polynomial", "gaussian", "exponential"):
-        table = compare_components(first, swapped, reference, random=random, kernel=name, components=6)
+        table = compare_components(
+            first, swapped, reference, random=random, options=ComponentOptions(name, components=6)
+        )
         assert table["p_value"].to_numpy().min() < 1e-6
         assert table["reference_p_value"].to_numpy().min() > 1e-3
-    few = compare_components(first, swapped, reference, random=random, components=6, points=50)
+    few = compare_components(
+        first, swapped, reference, random=random, options=ComponentOptions(components=6), points=50
+    )
     assert few["p_value"].to_numpy().min() > table["p_value"].to_numpy().min()
 
 
 def test_components_without_variance_are_left_out():
     first = np.repeat([[0.0, 1.0], [1.0, 1.0]], 20, axis=0)
     for exact_rows in (100, 0):
-        table = compare_components(first, first, random=np.random.default_rng(1), exact_rows=exact_rows)
+        options = ComponentOptions(exact_rows=exact_rows)
+        table = compare_components(first, first, random=np.random.default_rng(1), options=options)
         assert table.num_rows == 1
         assert table["cumulative"][0].as_py() == pytest.approx(1)
         with pytest.raises(ValueError, match="all constant"):
-            compare_components(first * 0 + 0.1, first, random=np.random.default_rng(1), exact_rows=exact_rows)
+            compare_components(first * 0 + 0.1, first, random=np.random.default_rng(1), options=options)
 
 
 @pytest.mark.parametrize(
@@ -166,8 +171,10 @@ def test_components_without_variance_are_left_out():
 @pytest.mark.filterwarnings("ignore:overflow")
 def test_wrong_input(options, message):
     first = data(50, 1) * 100
+    others = {name: value for name, value in options.items() if name in ("points", "reference")}
+    options = {name: value for name, value in options.items() if name not in others}
     with pytest.raises(ValueError, match=message):
-        compare_components(first, first, random=np.random.default_rng(1), **options)
+        compare_components(first, first, random=np.random.default_rng(1), options=ComponentOptions(**options), **others)
 
 
 def test_wrong_matrices():
@@ -180,8 +187,8 @@ def test_wrong_matrices():
 
 def test_projections_against_scikit_learn():
     first, second = data(300, 1), data(250, 2)
-    options = {"kernel": "polynomial", "degree": 3, "components": 2, "points": 1000}
-    ours = kernel_projections(first, second, random=np.random.default_rng(1), **options)
+    options = ComponentOptions(degree=3, components=2)
+    ours = kernel_projections(first, second, random=np.random.default_rng(1), options=options, points=1000)
     expected = KernelPCA(2, kernel="poly", degree=3, gamma=1, coef0=1, eigen_solver="dense").fit(first)
     for found, rows in zip(ours, (first, second), strict=True):
         theirs = expected.transform(rows)
@@ -189,5 +196,5 @@ def test_projections_against_scikit_learn():
         np.testing.assert_allclose(found * signs, theirs, atol=1e-6 * np.abs(theirs).max())
     tails = ours[0] - np.median(ours[0], axis=0)
     assert (tails.max(axis=0) >= -tails.min(axis=0)).all()  # the sign is that of the longer tail
-    fewer = kernel_projections(first, second, random=np.random.default_rng(1), **options | {"points": 20})
+    fewer = kernel_projections(first, second, random=np.random.default_rng(1), options=options, points=20)
     assert [len(rows) for rows in fewer] == [20, 20]

@@ -97,8 +97,10 @@ def test_units():
         (np.random.default_rng(0).normal(size=9), None),
     ]
     for values, expected in digits:
-        assert Decimals.of(values)._digits == expected
-        np.testing.assert_array_equal(Decimals.of(values).values(Decimals.of(values).whole(values)), values)
+        grid = Decimals.of(values)
+        assert grid.has_unit == (expected is not None)
+        np.testing.assert_allclose(grid.whole(values), values * 10.0 ** (expected or 0), rtol=1e-15)
+        np.testing.assert_array_equal(grid.values(grid.whole(values)), values)
 
 
 def test_sizes_without_ties_are_nearly_k():

@@ -187,7 +187,8 @@ def test_settings_of_the_thesis_are_the_thesis() -> None:
     table = income_survey(800, 5)
     plainly = {"tolerance": 1.5, "log": None, "nulls": "error", "checks": "off", "seed": 3}
     ordered = sort_by_values(table)
-    assert spectral.svd_swap(table, **plainly, **THESIS).read_all() == svd.swap_scores(ordered, **plainly).read_all()
+    plain = svd.swap_scores(ordered, svd.SwapOptions(**plainly)).read_all()
+    assert spectral.svd_swap(table, **plainly, **THESIS).read_all() == plain
     options = {"cluster_size": 200, "basis": "pca", "clustering": "bisect", "checks": "off", "seed": 3}
     whole = ClusterSwap.of(ordered, None, "error", "pca", "bisect", "off", np.random.default_rng(3))
     assert spectral.pica(table, **options, **THESIS).read_all() == whole.release(200, None)

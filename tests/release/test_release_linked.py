@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
+from duckanon._core.common.row_keys import number_keys
 from duckanon._methods.linked import choices
-from duckanon._methods.linked.choices import number_keys
 from tests.profiles import dear, seeds
 
 COLS = ["ward", "day", "test", "level"]

@@ -13,7 +13,7 @@ from duckanon._core.common import progress
 from duckanon._core.encoding.fit import fit_columns
 from duckanon._methods.swap.components import permute_components, principal_components
 from duckanon._methods.swap.declared import SVD_SWAP
-from duckanon._methods.swap.svd import swap_scores as swap_components
+from duckanon._methods.swap.svd import SwapOptions, swap_scores
 from tests.profiles import cheap
 
 
@@ -46,7 +46,8 @@ def swap_matrix(matrix: np.ndarray, tolerance: float, random: np.random.Generato
 
 def svd_swap(source: object, **options: object) -> pa.RecordBatchReader:
     given = {name: SVD_SWAP.defaults[name] for name in ("tolerance", "log", "nulls", "checks", "seed")}
-    return swap_components(source, **given | options)
+    asked = {name: options.pop(name) for name in given.keys() & options.keys()}
+    return swap_scores(source, SwapOptions(**given | asked), **options)
 
 
 def released(source: object, **options: object) -> pa.Table:

@@ -27,6 +27,7 @@ import numpy as np
 from duckanon._core.account.joint import ABSENT, ValuePaths, ValuesLeft
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Ints, sort_distinct
+from duckanon._core.common.row_keys import group_keys, pack_columns
 
 POOL = 0
 """The number of the class whose labels are all unknown; other classes have numbers from 1."""
@@ -144,12 +145,11 @@ class GroupParts:
         """Return the parts of the chosen people."""
         rows = np.flatnonzero(chosen)
         width = int(target.max(initial=-1)) + 2
-        keys, part_of_row, sizes = np.unique(
-            people.groups[rows] * width + target[rows] + 1, return_inverse=True, return_counts=True
-        )
+        groups, targets = people.groups[rows], target[rows]
+        parts = group_keys(pack_columns([(targets + 1, width)], len(rows), groups)[0])
         numbers = np.full(len(target), -1)
-        numbers[rows] = part_of_row
-        return cls(numbers, keys // width, keys % width - 1, sizes)
+        numbers[rows] = parts.codes
+        return cls(numbers, groups[parts.firsts], targets[parts.firsts], parts.counts)
 
     def of_people(self, is_good: Bools) -> Bools:
         """Return for each person whether their part is good."""

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from duckanon._core.common.arrays import Bools, Floats, Ints, sort_distinct
 from duckanon._core.common.codes import encode_columns
-from duckanon._core.common.row_keys import group_keys, pack_columns
+from duckanon._core.common.row_keys import group_keys, pack_columns, rank_keys
 
 ABSENT = -1
 """The class of people who are not in a release."""
@@ -35,8 +35,8 @@ def split_groups(groups: Ints, classes: Ints) -> tuple[Ints, Ints, Ints]:
     Return the group of each person, and of each group the one that it was part of, and its class in the release.
     """
     width = int(classes.max(initial=ABSENT)) + 2
-    keys, group_of_person = np.unique(groups * width + classes + 1, return_inverse=True)
-    return group_of_person, keys // width, keys % width - 1
+    parts = group_keys(pack_columns([(classes + 1, width)], len(groups), groups)[0])
+    return parts.codes, groups[parts.firsts], classes[parts.firsts]
 
 
 @dataclass(frozen=True)
@@ -293,7 +293,7 @@ def classify_rows(table: pa.Table) -> Ints:
     """Return the class of each row: equal cells have equal classes; intervals are compared by their ends."""
     while any(pa.types.is_struct(kind) for kind in table.schema.types):
         table = table.flatten()
-    return group_keys(pack_columns(encode_columns(table), table.num_rows)[0]).codes
+    return rank_keys(pack_columns(encode_columns(table), table.num_rows)[0])
 
 
 def classify_people(person_of_row: Ints, class_of_row: Ints, everybody: int) -> Ints:
@@ -307,6 +307,6 @@ def classify_people(person_of_row: Ints, class_of_row: Ints, everybody: int) -> 
     sets = np.zeros(len(starts), np.int64)
     for index in range(int(sizes.max(initial=0))):  # one member more of each set, the smallest first
         member = np.where(sizes > index, members[np.minimum(starts + index, len(members) - 1)] + 1, 0)
-        sets = np.unique(sets * (width + 1) + member, return_inverse=True)[1]
+        sets = rank_keys(sets * (width + 1) + member)
     classes[owners[starts]] = sets
     return classes

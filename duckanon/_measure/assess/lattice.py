@@ -18,14 +18,14 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Array, Bools, Floats, Ints, Ints32, find_run_starts
+from duckanon._core.common.arrays import Array, Bools, Floats, Ints, Ints32, find_run_starts, measure_runs
 from duckanon._core.common.codes import CodedColumn, Codes
+from duckanon._core.common.row_keys import LARGEST_KEY, order_keys, pack_columns
 
 Weights: TypeAlias = Floats
 ClassCounts: TypeAlias = tuple[int, int, int]
 """Distinct combinations of a set, rows whose combination occurs once, size of the smallest class."""
 
-MAX_KEY = 2**62  # mixed-radix keys stay below this bound, so that int64 never overflows
 DENSE = 2.0  # cells per row up to which classes are counted by bincount, which writes each cell, and not by sorting
 _SAMPLED_ROWS = 2**15  # tables with more rows have their share of distinct rows estimated, from a part ...
 _SAMPLE_BELOW = np.uint64(2**59)  # ... with hashes below this: one in 32, so that the estimate costs next to nothing
@@ -55,7 +55,7 @@ def class_counts(key: Codes, cells: int, weights: Weights | None) -> ClassCounts
         return distinct, singletons, 1
     if weights is None:
         return distinct, 0, int(np.diff(np.flatnonzero(first)).min())
-    return distinct, 0, int(rank_keys(key, cells, weights)[1].min())
+    return distinct, 0, int(rank_keys(key, weights)[1].min())
 
 
 def distinct_share(key: Ints) -> float:
@@ -75,32 +75,19 @@ def collapse_keys(key: Ints, cells: int, weights: Weights | None) -> tuple[Ints,
         key = np.sort(key)
         starts = find_run_starts(key)
         return key.take(starts), np.diff(starts, append=len(key)).astype(np.float64)
-    order = order_of_keys(key, cells)
-    key = key.take(order)
+    order, key = order_keys(key)
     starts = find_run_starts(key)
     return key.take(starts), np.add.reduceat(weights.take(order), starts)
 
 
-def rank_keys(key: Codes, cells: int, weights: Weights | None) -> tuple[Codes, Array]:
+def rank_keys(key: Codes, weights: Weights | None) -> tuple[Codes, Array]:
     """Return the dense code of every row by its key, and the size of each class."""
-    order = order_of_keys(key, cells)
-    starts = find_run_starts(key.take(order))
-    runs = np.diff(starts, append=len(key))
+    order, ordered = order_keys(key)
+    starts = find_run_starts(ordered)
+    runs = measure_runs(starts, len(key))
     ranks = np.empty(len(key), np.int32)
     ranks[order] = np.repeat(np.arange(len(starts), dtype=np.int32), runs)
     return ranks, runs if weights is None else np.add.reduceat(weights.take(order), starts)
-
-
-def order_of_keys(key: Codes, cells: int) -> Ints:
-    """Return the order of the rows by key, from one sort of key and row number packed into 64 bits, if they fit."""
-    bits = len(key).bit_length()
-    if cells << bits > MAX_KEY:
-        return np.argsort(key)
-    packed = key.astype(np.int64)
-    packed <<= bits
-    packed |= np.arange(len(key))
-    packed.sort()
-    return packed & ((1 << bits) - 1)
 
 
 class People(NamedTuple):
@@ -136,11 +123,7 @@ def class_people(key: Codes, cells: int, people: People) -> tuple[ClassCounts, i
     The counts are distinct combinations, people who are unique in one at least once, people in the smallest class.
     """
     base = people.people_count + 1
-    if cells * base > MAX_KEY:
-        key, _ = rank_keys(key, cells, None)
-    packed = key.astype(np.int64)
-    packed *= base
-    packed += people.codes
+    packed, _ = pack_columns([(key, cells), (people.codes, base)], len(key))
     packed.sort()
     pairs = packed.take(find_run_starts(packed))
     classes = pairs // base
@@ -255,7 +238,7 @@ def _refine(table: _Table, depth: int) -> tuple[ClassCounts, int, _Table | None]
     if is_dense:
         sizes: Array = np.bincount(key, table.weights, minlength=cells)
     elif sets_below:
-        key, sizes = rank_keys(key, cells, table.weights)
+        key, sizes = rank_keys(key, table.weights)
     else:
         return _with_unique(class_counts(key, cells, table.weights), table.unique), members, None
     distinct, singletons = int(np.count_nonzero(sizes)), int(np.count_nonzero(sizes == 1))
@@ -280,7 +263,7 @@ def _refine_people(
     if cells <= max(_FEW_CELLS, len(codes) * _DENSE_DEEPER):
         sizes: Array = np.bincount(key, minlength=cells)
     else:
-        key, sizes = rank_keys(key, cells, None)
+        key, sizes = rank_keys(key, None)
     singletons = int(np.count_nonzero(sizes == 1))
     return counts, members, _child(table, key, sizes, distinct, singletons, sets_below)
 
@@ -325,9 +308,10 @@ def _views(table: _Table, depth: int) -> list[_Table]:
     for _, count in table.tail:
         rows, left = len(table.prefix), count_sets(len(table.tail), depth)
         cells = table.cells * math.prod(count for _, count in table.tail)
-        may_collapse = table.people is None and rows >= _FEW_ROWS and cells < MAX_KEY
+        may_collapse = table.people is None and rows >= _FEW_ROWS and cells < LARGEST_KEY
         if may_collapse and _pays(table.least / rows, left, len(table.tail)):
-            key = _row_key(table) if key is None else key
+            if key is None:  # the prefix is the last digit
+                key, _ = pack_columns([*table.tail, (table.prefix, table.cells)], rows)
             share = distinct_share(key)
             if _pays(share, left, len(table.tail)):
                 key, weights = collapse_keys(key, cells, table.weights)
@@ -346,17 +330,8 @@ def _pays(share: float, left: int, columns: int) -> bool:
     return share <= _SHRINK and left * (1 - share) > _GAIN + columns
 
 
-def _row_key(table: _Table) -> Ints:
-    """Return the mixed-radix key of the rows, the first tail column as its leading digit and the prefix as its last."""
-    key = np.zeros(len(table.prefix), np.int64)
-    for codes, count in [*table.tail, (table.prefix, table.cells)]:
-        key *= count
-        key += codes
-    return key
-
-
 def _split(key: Ints, table: _Table) -> tuple[Codes, int, list[CodedColumn]]:
-    """Return the codes of the prefix and of the tail columns from the key: the inverse of `_row_key`."""
+    """Return the codes of the prefix and of the tail columns from a key, of which the prefix is the last digit."""
     digits: list[CodedColumn] = []
     for like, count in [(table.prefix, table.cells), *reversed(table.tail)]:
         rest = key // count  # unlike divmod this is vectorised for a scalar divisor

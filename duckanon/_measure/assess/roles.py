@@ -18,6 +18,7 @@ import numpy as np
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Array
+from duckanon._core.common.row_keys import group_keys, order_keys, pack_columns
 from duckanon._measure.assess import keys, profiles, relations, vocabulary
 from duckanon._measure.assess.keys import (
     CONSTANT,
@@ -40,17 +41,17 @@ def role_of(
     row_count: int,
     households: list[Groups],
     coarse: list[Profile],
-    found: list[Profile],
+    weights: list[Profile],
     has_heights: bool,
 ) -> Said:
     """Return the role of a column that may be a sampling weight, and why; None where it is none.
 
-    `coarse` columns, of few values, may be strata; `found` are weights already. With `has_heights` another column is
+    `coarse` columns, of few values, may be strata; `weights` are known to be some. With `has_heights` another column is
     distributed like heights of people: a weight beside it is one of bodies.
     """
     if not _is_positive(profile, row_count):
         return None
-    if any(_is_proportional(profile, one) for one in found):
+    if any(_is_proportional(profile, one) for one in weights):
         return Role.WEIGHT, "proportional to another weight"
     if "weight" not in profile.topics:
         if profile.topics or not may_be(profile):
@@ -86,28 +87,28 @@ def _is_positive(profile: Profile, row_count: int) -> bool:
 
 
 def _is_proportional(profile: Profile, other: Profile) -> bool:
-    one, two = profile.numbers, other.numbers
-    if one is None or two is None or profile.distinct <= 8 or profile.is_integer:
+    numbers, other_numbers = profile.numbers, other.numbers
+    if numbers is None or other_numbers is None or profile.distinct <= 8 or profile.is_integer:
         return False
-    return bool(abs(np.corrcoef(one, two)[0, 1]) > 0.9999)
+    return bool(abs(np.corrcoef(numbers, other_numbers)[0, 1]) > 0.9999)
 
 
 def _strata(profile: Profile, households: list[Groups], coarse: list[Profile]) -> str | None:
     """Return what fixes a column: a household or two columns of few values."""
     if not 8 < profile.distinct <= profile.known / 4:
         return None
-    for own in households:
-        if profile.distinct <= profile.known / 50 and own.fixes(profile):
-            return own.key.name
-    for one, two in itertools.combinations([one for one in coarse if one is not profile][:_MOST_STRATA], 2):
-        codes = one.codes * (two.distinct + 1) + two.codes
-        order = np.argsort(codes, kind="stable")
-        same = np.diff(codes[order]) == 0
+    for groups in households:
+        if profile.distinct <= profile.known / 50 and groups.fixes(profile):
+            return groups.key.name
+    for pair in itertools.combinations([column for column in coarse if column is not profile][:_MOST_STRATA], 2):
+        coded = [(column.codes + 1, column.distinct + 1) for column in pair]
+        order, ordered = order_keys(pack_columns(coded, len(profile.codes))[0])
+        same = np.diff(ordered) == 0
         if same.mean() < 0.9:
             continue
         agree = (np.diff(profile.codes[order]) == 0)[same].mean()
         if (agree - profile.agreement) / (1 - profile.agreement) >= CONSTANT:
-            return f"{one.name} and {two.name}"
+            return f"{pair[0].name} and {pair[1].name}"
     return None
 
 
@@ -181,28 +182,28 @@ def first_names(profile: Profile, columns: Columns) -> Said:
 
 def identifier_by_name(profile: Profile, columns: Columns) -> Said:
     """Take the word of a name for names, contacts and official numbers."""
-    told = [topic for topic in ("name", "contact") if topic in profile.topics]
+    topics = [topic for topic in ("name", "contact") if topic in profile.topics]
     is_many = profile.distinct > 20 if profile.kind == "text" else profile.distinct_share > 0.3
     is_wide = profile.kind == "numeric" and profile.numeric.median >= 1e5 and profile.distinct > 2
-    if told and profile.kind in ("text", "numeric") and (is_many or ("contact" in told and is_wide)):
-        return Role.IDENTIFIER, f"its name suggests a {told[0]}: remove it"
+    if topics and profile.kind in ("text", "numeric") and (is_many or ("contact" in topics and is_wide)):
+        return Role.IDENTIFIER, f"its name suggests a {topics[0]}: remove it"
     return None
 
 
 def key_by_name(profile: Profile, columns: Columns) -> Said:
     """Take the word of a name for a key that the structure does not show, where it is about nothing else."""
-    told = profile.topics & {"person key", "household key"}
-    others = profile.topics & (vocabulary.KNOWN_BY_OTHERS | vocabulary.CONFIDENTIAL | {"weight"})
-    if not told or others or not (profile.kind == "text" or profile.is_integer) or profiles.is_age(profile):
+    key_topics = profile.topics & {"person key", "household key"}
+    other_topics = profile.topics & (vocabulary.KNOWN_BY_OTHERS | vocabulary.CONFIDENTIAL | {"weight"})
+    if not key_topics or other_topics or not (profile.kind == "text" or profile.is_integer) or profiles.is_age(profile):
         return None
     if profile.distinct < 3 or (profile.distinct <= 20 and profile.distinct_share < 0.05):
         return None
     repeats = profile.known >= 1.1 * profile.distinct
-    if "person key" in told and repeats and columns.person is None and profile.distinct_share < 0.95:
+    if "person key" in key_topics and repeats and columns.person is None and profile.distinct_share < 0.95:
         columns.person = profile
         columns.groups.setdefault(profile.name, Groups(profile))
         return Role.PERSON, person_reason(profile)
-    role = Role.HOUSEHOLD if "household key" in told and repeats else Role.IDENTIFIER
+    role = Role.HOUSEHOLD if "household key" in key_topics and repeats else Role.IDENTIFIER
     return role, "named like the key of a person or a household: remove it"
 
 
@@ -211,20 +212,20 @@ def sampling_weight(profile: Profile, columns: Columns) -> Said:
     groups = [columns.groups[key.name] for key in columns.having(Role.HOUSEHOLD) if key.name in columns.groups]
     coarse = [one for one in columns.open if 2 <= one.distinct <= _FEW]
     has_heights = any(
-        one.kind == "numeric" and profiles.is_height(one) for one in columns.profiles if one is not profile
+        other.kind == "numeric" and profiles.is_height(other) for other in columns.profiles if other is not profile
     )
     return role_of(profile, columns.row_count, groups, coarse, columns.having(Role.WEIGHT), has_heights)
 
 
 def telling_weight(profile: Profile, columns: Columns) -> Said:
     """Find weights that nearly tell a quasi-identifier."""
-    told = [
-        one.name
-        for one in columns.having(Role.QUASI, Role.POSSIBLE)
-        if one.agreement < 0.9 and one.distinct <= _FEW and relations.tells(profile, one)
+    names = [
+        column.name
+        for column in columns.having(Role.QUASI, Role.POSSIBLE)
+        if column.agreement < 0.9 and column.distinct <= _FEW and relations.tells(profile, column)
     ]
-    reason = f"a weight that nearly reveals {', '.join(told)}: round it before a release"
-    return (Role.UNDECIDED, reason) if told else None
+    reason = f"a weight that nearly reveals {', '.join(names)}: round it before a release"
+    return (Role.UNDECIDED, reason) if names else None
 
 
 def date_or_period(profile: Profile, columns: Columns) -> Said:
@@ -241,14 +242,14 @@ def find_known_words(profile: Profile, columns: Columns) -> Said:
     if profile.has_icd_codes:
         return Role.SENSITIVE, "values are codes of diseases"
     if profile.kind == "text":
-        for what, test in (
+        for meaning, test in (
             ("sex", vocabulary.tells_sex),
             ("marital status", vocabulary.tells_marital_status),
             ("education", vocabulary.tells_education),
             ("countries, nationalities or states", vocabulary.tells_country),
         ):
             if test(profile.plain_values):
-                return Role.QUASI, f"values are words for {what}"
+                return Role.QUASI, f"values are words for {meaning}"
     alike = [one for one in columns.profiles if one.kind == "numeric" and profiles.is_sex(one)]
     is_coded = profile in alike and len(alike) == 1 and not profile.topics & vocabulary.CONFIDENTIAL
     # A column that never repeats within a key is a term or a line number.
@@ -390,8 +391,9 @@ def _some_people(profiles: list[Profile], person: Profile | None) -> Array:
 
 
 def _join_codes(classes: Array, codes: Array) -> tuple[Array, float]:
-    _, joined, sizes = np.unique(classes * (codes.max(initial=0) + 2) + codes, return_inverse=True, return_counts=True)
-    return joined, float((sizes == 1).sum() / max(len(codes), 1))
+    keys, _ = pack_columns([(codes + 1, int(codes.max(initial=0)) + 2)], len(codes), classes)
+    groups = group_keys(keys)
+    return groups.codes, float((groups.counts == 1).sum() / max(len(codes), 1))
 
 
 _ADDS = 0.001  # growth of the share of unique people, below which a column adds nothing
@@ -421,17 +423,17 @@ def find(profiles: list[Profile], row_count: int, person: str | None = None) -> 
 
 def _say_keys(columns: Columns, person: str | None) -> None:
     """Say which columns are keys: one of a person, those as fine as it, and those of groups that people are in."""
-    found = keys.find(columns.open, columns.groups)
+    table_keys = keys.find(columns.open, columns.groups)
     named = next((one for one in columns.profiles if person and one.name.lower() == person.lower()), None)
-    people = [key for key in found if key.is_person]
+    people = [key for key in table_keys if key.is_person]
     if not people:  # k over groups is at least k over people
-        people = sorted((key for key in found if key.is_person is None), key=lambda key: -key.profile.distinct)[:1]
+        people = sorted((key for key in table_keys if key.is_person is None), key=lambda key: -key.profile.distinct)[:1]
     columns.person = named or _finest(people)
     if columns.person is not None:
         columns.groups.setdefault(columns.person.name, Groups(columns.person))
-        key_of_person = next((one for one in found if one.profile is columns.person), None)
+        key_of_person = next((one for one in table_keys if one.profile is columns.person), None)
         columns.say(columns.person, (Role.PERSON, person_reason(columns.person, key_of_person)))
-    for key in found:
+    for key in table_keys:
         if key.profile is not columns.person:
             columns.say(key.profile, _key_role(key, columns, key in people))
 
@@ -488,9 +490,9 @@ def _say_sources(columns: Columns) -> None:
     kinds = {profile.name: profile.kind for profile in columns.profiles}
     for _ in columns.sources:  # one may follow from another that follows
         for name, sources in columns.sources.items():
-            told = [columns.roles[source] for source in sources if columns.roles[source] in _STRICTNESS]
-            if told and not all(kinds[source] == "date" for source in sources):  # how long tells less than when
-                columns.roles[name] = max(told, key=_STRICTNESS.index)
+            roles = [columns.roles[source] for source in sources if columns.roles[source] in _STRICTNESS]
+            if roles and not all(kinds[source] == "date" for source in sources):  # how long tells less than when
+                columns.roles[name] = max(roles, key=_STRICTNESS.index)
 
 
 def _say_growth(columns: Columns) -> None:

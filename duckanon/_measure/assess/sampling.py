@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from duckanon._core.common.arguments import check_arguments
 from duckanon._core.common.arrays import Bools, find_run_starts
+from duckanon._core.common.row_keys import order_keys
 from duckanon._core.common.rules import Whole
 
 Hashes: TypeAlias = "NDArray[np.uint64]"
@@ -200,8 +201,7 @@ class _PeopleSample(_Sample):
 
     def _distinct_hashes(self, columns: Columns) -> Columns:
         keys, lowest, highest = columns
-        order = np.argsort(keys, kind="stable")
-        keys = keys.take(order)
+        order, keys = order_keys(keys)
         starts = find_run_starts(keys)
         lowest, highest = lowest.take(order), highest.take(order)
         return keys.take(starts), np.minimum.reduceat(lowest, starts), np.maximum.reduceat(highest, starts)

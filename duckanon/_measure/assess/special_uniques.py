@@ -29,9 +29,10 @@ from duckanon._core.common.arrays import Array, Bools, Floats, Ints, Ints32, Mat
 from duckanon._core.common.codes import Codes, encode_columns
 from duckanon._core.common.declare import report_columns
 from duckanon._core.common.resources import free_memory
+from duckanon._core.common.row_keys import LARGEST_KEY, order_keys, pack_columns
 from duckanon._measure.assess.column_sets import MOST_SETS, refuse_too_many_sets
 from duckanon._measure.assess.declared import SPECIAL_UNIQUE_COLUMNS_ROWS, SPECIAL_UNIQUES_ROWS
-from duckanon._measure.assess.lattice import DENSE, MAX_KEY, count_sets, distinct_share, order_of_keys, rank_keys
+from duckanon._measure.assess.lattice import DENSE, count_sets, distinct_share, rank_keys
 
 SEVERAL = -1
 """In place of a number: the cell has rows of several people, and nobody is unique in it, whatever the columns."""
@@ -160,10 +161,10 @@ def _refine(table: _Table, depth: int) -> tuple[Ints32, _Table | None]:
     key: Codes = np.multiply(table.prefix, count, dtype=np.int64 if is_dense or cells >= 2**31 else np.int32)
     key += codes
     if not (is_dense or sets_below or table.holders is not None):
-        numbers = table.numbers.take(_alone_in_order(key, cells))
+        numbers = table.numbers.take(_alone_in_order(key))
         return numbers[numbers >= 0], None
     if not is_dense:
-        key, sizes = rank_keys(key, cells, None)
+        key, sizes = rank_keys(key, None)
     else:
         sizes = np.bincount(key, minlength=cells)
     is_one = sizes == 1 if table.holders is None else _are_of_one(key, len(sizes), table.holders)
@@ -187,10 +188,9 @@ def _child(table: _Table, is_alone: Bools, alone: int, sets_below: int) -> _Tabl
     return table._replace(prefix=renumbered.take(table.prefix), prefix_count=int(renumbered[-1]) + 1)
 
 
-def _alone_in_order(key: Codes, cells: int) -> Ints:
+def _alone_in_order(key: Codes) -> Ints:
     """Return the places of keys that occur once."""
-    order = order_of_keys(key, cells)
-    ordered = key.take(order)
+    order, ordered = order_keys(key)
     first = np.ones(len(key) + 1, np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=first[1:-1])
     return order.compress(first[1:] & first[:-1])
@@ -218,17 +218,15 @@ def _merge_cells(table: _Table, depth: int) -> _Table:
     """Merge cells that agree on every column in play: none of them is unique in any set below."""
     size, left = len(table.prefix), count_sets(len(table.tail), depth)
     cells = table.prefix_count * math.prod(column.distinct for column in table.tail)
-    if table.holders is not None or size < _FEW_CELLS or cells >= MAX_KEY:
+    if table.holders is not None or size < _FEW_CELLS or cells >= LARGEST_KEY:
         return table
-    key = table.prefix.astype(np.int64)
-    for column in table.tail:
-        key *= column.distinct
-        key += column.codes
+    columns = [(table.prefix, table.prefix_count), *((column.codes, column.distinct) for column in table.tail)]
+    key, _ = pack_columns(columns, size)
     share = distinct_share(key)
     if share > _SHRINK or left * (1 - share) <= _GAIN + len(table.tail):
         return table
-    order = order_of_keys(key, cells)
-    starts = find_run_starts(key.take(order))
+    order, ordered = order_keys(key)
+    starts = find_run_starts(ordered)
     together = table.take(order.take(starts))
     together.numbers[np.diff(starts, append=size) > 1] = SEVERAL
     return together

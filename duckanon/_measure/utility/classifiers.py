@@ -147,10 +147,11 @@ def area(positive: Ints, score: Floats) -> float:
 
 
 _MOST_CLASSES = 50  # boosting grows a tree for each class in every round
+_MOST_ROWS = 50_000  # that models are trained and tested on
 _FEWEST_TRAINED = 10  # rows without which a model learns nothing
 
 
-@check_arguments(test_fraction=Number(0, 1), max_rows=Whole(_FEWEST_TRAINED))
+@check_arguments(test_fraction=Number(0, 1))
 def compare_classifiers(
     original: pa.Table,
     released: pa.Table,
@@ -161,7 +162,6 @@ def compare_classifiers(
     special: Any = "off",
     categories: Sequence[str] | None = (),
     test_fraction: float = 0.3,
-    max_rows: int = 50_000,
 ) -> pa.Table:
     """Predict a column of held-out originals by models trained on the release and on other originals.
 
@@ -173,7 +173,7 @@ def compare_classifiers(
     All other columns predict the `target`. Categories, and numbers of which only two differ, are classes; other numbers
     and dates are regressed. NULL is one more class; rows whose number is NULL are left out. `special` values and
     `categories` among numbers are those of `measurement_encoding.code_pairs`. Both models are trained on equally many
-    rows, at most `max_rows`.
+    rows, at most 50,000.
 
     Returns:
         Rows for boosted trees, a linear (or logistic) model, and a constant one that knows the target's distribution
@@ -191,13 +191,13 @@ def compare_classifiers(
         order = random.permutation(inside)
         cut = round(test_fraction * len(order))
         inside, outside = order[cut:], order[:cut]
-    size = min(len(inside), len(released_usable), int(max_rows))
+    size = min(len(inside), len(released_usable), _MOST_ROWS)
     if size < _FEWEST_TRAINED or len(outside) < 2:
         raise ValueError(
             f'there must be at least {_FEWEST_TRAINED} rows to train on and 2 to test on in which "{target}" is known; '
             f"got {size} and {len(outside)}."
         )
-    train, test = random.permutation(inside)[:size], random.permutation(outside)[: int(max_rows)]
+    train, test = random.permutation(inside)[:size], random.permutation(outside)[:_MOST_ROWS]
     released_train = random.permutation(released_usable)[:size]
     columns = [column for column in pairs if column.name != target]
     original_features, released_features = features(columns, np.concatenate([train, test]), released_train)

@@ -19,10 +19,10 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import eigsh
 
 from duckanon._core.common import progress
-from duckanon._core.common.arguments import check_arguments, check_by, make_generator
+from duckanon._core.common.arguments import check_by, make_generator, refuse_unless
 from duckanon._core.common.arrays import Array, Floats, Ints, sample_rows
 from duckanon._core.common.declare import report_columns
-from duckanon._core.common.rules import Number, Whole
+from duckanon._core.common.rules import Number
 from duckanon._core.encoding.measurement_encoding import CodingOptions, encode_tables, unscale_matrix
 from duckanon._measure.coarse.coarse_tables import read_tables
 from duckanon._measure.coarse.label_meanings import HierarchyRows
@@ -33,6 +33,8 @@ _BATCH_CELLS = 4_000_000  # of a kernel matrix at a time: 32 MB
 _WIDTH_ROWS = 1000  # from half a million pairs of rows the median distance is known well enough
 _LARGEST_EXPONENT = 300.0  # sums and products of such numbers stay finite
 _GRID = 1e-9  # of the largest projection: far above rounding, far below what matters
+_LANDMARKS = 500  # rows that span the components of a large table, found from ...
+_FIT_ROWS = 20_000  # ... so many random ones; all rows are compared along them
 _DENSE_ROWS = 600  # larger matrices are left to Lanczos iterations, for a few eigenvectors
 
 
@@ -123,19 +125,35 @@ class Components:
         return np.round(projections, out=projections)
 
 
-def principal_components(
-    kernel: Kernel,
-    rows: Floats,
-    count: int,
-    random: np.random.Generator,
-    exact_rows: int = 3000,
-    landmarks: int = 500,
-    fit_rows: int = 20_000,
-) -> Components:
-    """Find the kernel principal components: exact up to `exact_rows` rows, by landmarks above."""
-    if len(rows) <= exact_rows:
-        return exact_components(kernel, rows, count, random)
-    return landmark_components(kernel, rows, count, landmarks, fit_rows, random)
+@dataclass(frozen=True)
+class ComponentOptions:
+    """Which kernel has components, how many of them are found, and of how many rows.
+
+    Attributes:
+        kernel, degree, components: As in `anon.kernel_utility`.
+        width: The kernel's; None: the median distance between two rows of the original.
+        exact_rows: Up to how many original rows the components are exact; above, landmarks span them.
+    """
+
+    kernel: str = "polynomial"
+    degree: int = 4
+    width: float | None = None
+    components: int = 20
+    exact_rows: int = 3000
+
+    def __post_init__(self) -> None:
+        rules = {parameter.name: parameter.rule for parameter in KERNEL_UTILITY.flat}
+        for name in ("kernel", "degree", "components"):
+            refuse_unless(rules[name], name, getattr(self, name))
+        refuse_unless(Number(above=0, null=True), "width", self.width)
+
+
+def find_components(rows: Floats, options: ComponentOptions, random: np.random.Generator) -> Components:
+    """Find the kernel principal components of a matrix: exact ones, or by landmarks where it has more rows."""
+    kernel = kernel_for(options.kernel, options.degree, options.width, rows, random)
+    if len(rows) <= options.exact_rows:
+        return exact_components(kernel, rows, options.components, random)
+    return landmark_components(kernel, rows, options.components, _LANDMARKS, _FIT_ROWS, random)
 
 
 def exact_components(kernel: Kernel, rows: Floats, count: int, random: np.random.Generator) -> Components:
@@ -263,21 +281,14 @@ def ks_test(first: Array, second: Array) -> tuple[float, float]:
 
 
 @check_by(KERNEL_UTILITY)
-@check_arguments(width=Number(above=0, null=True), landmarks=Whole(2))
 def compare_components(
     original: Floats,
     released: Floats,
     reference: Floats | None = None,
     *,
     random: np.random.Generator,
-    kernel: str = "polynomial",
-    degree: int = 4,
-    width: float | None = None,
-    components: int = 20,
+    options: ComponentOptions = ComponentOptions(),
     points: int | None = None,
-    exact_rows: int = 3000,
-    landmarks: int = 500,
-    fit_rows: int = 20_000,
 ) -> pa.Table:
     """Compare the distributions of a release and its original along the original's kernel principal components.
 
@@ -293,12 +304,9 @@ def compare_components(
         points: How many random rows of each table to compare, all by default. Without it a p-value says little: from
             10^5 rows on it is small for every difference, however unimportant. With 1,296 rows a shift of 5 % of the
             rows is detected with a power of .8 at a level of .05.
-        exact_rows: Up to how many original rows the components are exact; above, so many `landmarks` span them, found
-            from `fit_rows` random original rows; all rows are compared along them.
     """
     tables = _matrices({"original": original, "released": released, "reference": reference})
-    chosen = kernel_for(kernel, degree, width, tables[0], random)
-    principal = principal_components(chosen, tables[0], components, random, exact_rows, landmarks, fit_rows)
+    principal = find_components(tables[0], options, random)
     compared = [rows if points is None else rows[sample_rows(points, len(rows), random)] for rows in tables]
     projections = [np.sort(principal.project(rows), axis=1) for rows in compared]
     tests = _tests(projections[0], projections[1])
@@ -319,14 +327,7 @@ def compare_components(
 
 @check_by(KERNEL_COMPONENTS)
 def kernel_projections(
-    original: Floats,
-    released: Floats,
-    *,
-    random: np.random.Generator,
-    kernel: str,
-    degree: int,
-    components: int,
-    points: int,
+    original: Floats, released: Floats, *, random: np.random.Generator, options: ComponentOptions, points: int
 ) -> tuple[Floats, Floats]:
     """Place random rows of original and release along the original's kernel principal components (Thesis, Figure 3-1).
 
@@ -334,8 +335,7 @@ def kernel_projections(
     original's, since an eigenvector has none of its own.
     """
     tables = _matrices({"original": original, "released": released})
-    chosen = kernel_for(kernel, degree, None, tables[0], random)
-    principal = principal_components(chosen, tables[0], components, random)
+    principal = find_components(tables[0], options, random)
     drawn = [rows[sample_rows(points, len(rows), random)] for rows in tables]
     first, second = (principal.project(rows).T * principal.grid for rows in drawn)
     centred = first - np.median(first, axis=0)
@@ -389,9 +389,8 @@ def kernel_utility(
     if not standardize:
         first, second = (unscale_matrix(tables.encoding, matrix) for matrix in (first, second))
         third = None if third is None else unscale_matrix(tables.encoding, third)
-    return compare_components(
-        first, second, third, random=random, kernel=kernel, degree=degree, components=components, points=points
-    )
+    options = ComponentOptions(kernel, degree, components=components)
+    return compare_components(first, second, third, random=random, options=options, points=points)
 
 
 def kernel_components(
@@ -414,9 +413,8 @@ def kernel_components(
     matrices = [tables.original, tables.released]
     if not standardize:
         matrices = [unscale_matrix(tables.encoding, matrix) for matrix in matrices]
-    placed = kernel_projections(
-        *matrices, random=random, kernel=kernel, degree=degree, components=components, points=points
-    )
+    options = ComponentOptions(kernel, degree, components=components)
+    placed = kernel_projections(*matrices, random=random, options=options, points=points)
     return report_columns(
         {
             "source": ["original"] * len(placed[0]) + ["released"] * len(placed[1]),

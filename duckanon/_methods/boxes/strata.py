@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from duckanon._core.common.arrays import Bools, Floats, Ints, Matrix
 from duckanon._core.common.codes import rank_values
 from duckanon._core.common.people import NOBODY, count_people
+from duckanon._core.common.row_keys import group_keys, pack_columns
 from duckanon._methods.boxes.nodes import is_diverse
 
 _NO_LABEL = 0
@@ -151,9 +152,5 @@ def _choose_nearest(
 
 def _number_groups(codes: Ints) -> tuple[Ints, int]:
     """Give numbers to groups of records with the same codes, in the order of these."""
-    group = np.zeros(codes.shape[1], np.int64)
-    count = 1
-    for column in codes:
-        keys, group = np.unique(group * (int(column.max()) + 1) + column, return_inverse=True)
-        group, count = group.reshape(-1), len(keys)
-    return group, count
+    groups = group_keys(pack_columns([(column, int(column.max()) + 1) for column in codes], codes.shape[1])[0])
+    return groups.codes, len(groups.counts)

@@ -28,6 +28,7 @@ from duckanon._core.common.imports import import_function
 from duckanon._core.common.labels import MICROSECONDS_PER_DAY
 from duckanon._core.common.parameters import read_by_column, read_weights, refuse_other_columns
 from duckanon._core.common.people import NOBODY
+from duckanon._core.common.row_keys import pack_columns
 from duckanon._methods.generalize.declared import PLAN_ROWS
 from duckanon._methods.generalize.hierarchies import HierarchyRow, HierarchyTable, read_hierarchies
 from duckanon._methods.generalize.leaves import (
@@ -62,7 +63,7 @@ from duckanon._methods.generalize.recoding.axes import (
     PlanColumn,
     TreeStructure,
 )
-from duckanon._methods.generalize.recoding.classes import Groups, SensitiveEntries, combine
+from duckanon._methods.generalize.recoding.classes import Groups, SensitiveEntries
 from duckanon._methods.generalize.recoding.search import recode
 
 
@@ -188,7 +189,7 @@ class ClassPromise:
 
     def is_kept(self, parts: Sequence[Ints], sizes: Sequence[int]) -> Bools:
         """Tell which combinations are in classes that keep the promise, given the label of each in every column."""
-        classes = Groups(*combine(list(parts), list(sizes)))
+        classes = Groups(*pack_columns(zip(parts, sizes, strict=True), len(parts[0])))
         is_kept = self.holders.people(classes.of_entry, len(classes.keys)) >= self.least
         if self.sensitive is not None:
             is_kept = self.sensitive.is_kept(classes.of_entry, is_kept)

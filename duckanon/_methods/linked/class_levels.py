@@ -19,6 +19,7 @@ import numpy as np
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, Ints, Ints32, find_run_starts, measure_runs
+from duckanon._core.common.row_keys import rank_keys
 from duckanon._methods.linked.choices import (
     Chains,
     ClassRows,
@@ -30,7 +31,6 @@ from duckanon._methods.linked.choices import (
     has_any,
     make_keys,
     measure_violations,
-    rank_keys,
 )
 from duckanon._methods.linked.ladders import ColumnLevels, TableLadder, measure_loss
 from duckanon._methods.linked.sensitive_values import ClassValues, SensitiveValues

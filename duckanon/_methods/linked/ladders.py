@@ -19,9 +19,9 @@ from duckanon._core.common import labels, progress
 from duckanon._core.common.arrays import Bools, Floats, Ints, Ints32, Reals, is_number, is_time
 from duckanon._core.common.codes import Codes, encode_columns
 from duckanon._core.common.labels import EVERYTHING, label_value
+from duckanon._core.common.row_keys import rank_keys
 from duckanon._core.common.values import take_exact_numbers, take_numbers
 from duckanon._methods.generalize.hierarchies import HierarchyTable
-from duckanon._methods.linked.choices import rank_keys
 
 _MOST_RANGES = 6
 """Widths of ranges that are tried, of about half as many ranges each."""

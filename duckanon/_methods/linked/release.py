@@ -22,9 +22,9 @@ from duckanon._core.common.arrays import Ints, Ints32, sort_distinct
 from duckanon._core.common.codes import encode_columns, rank_values
 from duckanon._core.common.parameters import Kept, refuse_other_columns
 from duckanon._core.common.resources import free_memory
+from duckanon._core.common.row_keys import pack_columns, rank_keys
 from duckanon._core.privacy.narrowing import refuse_narrowing
 from duckanon._methods.generalize.hierarchies import HierarchyRow, HierarchyTable, read_hierarchies
-from duckanon._methods.linked.choices import rank_keys
 from duckanon._methods.linked.class_levels import EventTable, find_levels
 from duckanon._methods.linked.declared import ROW_COUNT, TABLE_NAME, SensitiveLimits, shorten_name
 from duckanon._methods.linked.ladders import (
@@ -80,9 +80,8 @@ def find_classes(
         missing = int(person_of_row.max(initial=-1)) + 1 - len(rows)
         if missing:
             raise ValueError(f"people must have every person of the tables; {people} lacks {missing}.")
-    key = np.zeros(len(rows), np.int64)
-    for codes, count in encode_columns(table.select(columns).take(pa.array(rows))) if columns else ():
-        key = rank_keys(key * count + codes.astype(np.int64))
+    coded = encode_columns(table.select(columns).take(pa.array(rows))) if columns else []
+    key = rank_keys(pack_columns(coded, len(rows))[0])
     class_of_person = np.empty(int(person_of_row.max(initial=-1)) + 1, np.int64)
     class_of_person[person_of_row[rows]] = key
     differing = table_of_row[rows][class_of_person[person_of_row[rows]] != key]

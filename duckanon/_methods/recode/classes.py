@@ -20,7 +20,8 @@ from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, Ints, find_run_starts, measure_runs, sort_distinct
 from duckanon._core.common.diversity import DiversityRule
 from duckanon._core.common.people import NOBODY, count_people
-from duckanon._methods.recode.column_losses import CodedColumn, CodedRows, SetColumn, compute_losses, number_values
+from duckanon._core.common.row_keys import group_keys, order_keys, pack_columns, rank_keys
+from duckanon._methods.recode.column_losses import CodedColumn, CodedRows, SetColumn, compute_losses
 from duckanon._methods.recode.cuts import CutRules, CutTable, HistogramTest
 from duckanon._methods.recode.growth import GrownClasses, Guide, Pools, exchange_rows, grow
 from duckanon._methods.recode.joins import Joins
@@ -95,20 +96,10 @@ def order_rows(rows: CodedRows) -> Ints:
 
 def find_combinations(rows: CodedRows) -> Combinations:
     """Find the combinations of a table, in the order of their codes."""
-    groups = rows.groups
-    keys, most = groups.copy(), int(groups.max(initial=0)) + 1
-    for column, codes in zip(rows.columns, rows.codes, strict=True):
-        if most * column.size >= 2**62:
-            keys = number_values(keys)
-            most = int(keys.max(initial=0)) + 1
-        keys = keys * column.size + codes
-        most *= column.size
-    order = np.argsort(keys, kind="stable")
-    starts = find_run_starts(keys[order])
-    counts = measure_runs(starts, len(keys))
-    of_row = np.empty(len(keys), np.int64)
-    of_row[order] = np.repeat(np.arange(len(starts)), counts)
-    return Combinations(of_row, order[starts], counts, groups[order[starts]])
+    group_of_row, sizes = rows.groups, [column.size for column in rows.columns]
+    keys, _ = pack_columns(zip(rows.codes, sizes, strict=True), len(group_of_row), group_of_row)
+    same = group_keys(keys)
+    return Combinations(same.codes, same.firsts, same.counts, group_of_row[same.firsts])
 
 
 def _lend_rows(same: Combinations, people: Ints | None, k: int) -> tuple[Combinations, Bools]:
@@ -177,7 +168,7 @@ def _start_rare_rows(rows: CodedRows, same: Combinations, is_rare: Bools, rare: 
     rows = rows.take(rare if has_people else same.first_rows[is_rare])
     weights = np.ones(len(rare), np.int64) if has_people else same.rows[is_rare]
     table = CutTable(rows.columns, rows.codes, weights, rows.person_of_row)
-    classes = start_classes(table, number_values(rows.groups), _make_rules(rows.columns, k))
+    classes = start_classes(table, rank_keys(rows.groups), _make_rules(rows.columns, k))
     return classes if has_people else classes[(np.cumsum(is_rare) - 1)[same.of_row[rare]]]
 
 
@@ -294,8 +285,8 @@ def verify_classes(
     if find_failures(classes, people, 0, diversity).any():
         raise AssertionError("a class is not diverse enough, or too far from the table.")
     if groups is not None:
-        order = np.argsort(classes, kind="stable")
-        starts = find_run_starts(classes[order])
+        order, ordered = order_keys(classes)
+        starts = find_run_starts(ordered)
         if (np.minimum.reduceat(groups[order], starts) != np.maximum.reduceat(groups[order], starts)).any():
             raise AssertionError("a class has rows of two groups.")
 
@@ -390,8 +381,8 @@ def _start_close_classes(table: CutTable, groups: Ints, k: int, diversity: Diver
         if holds(whole).all():
             parts = start_classes(table, groups, _make_rules(table.columns, k, holds))
         classes = _deal_rows(order, parts, table.people, k, diversity)
-        by_class = np.argsort(classes, kind="stable")
-        starts = find_run_starts(classes[by_class])
+        by_class, ordered = order_keys(classes)
+        starts = find_run_starts(ordered)
         losses = compute_losses(table.columns, [codes[by_class] for codes in table.codes], starts)
         loss = float((losses * measure_runs(starts, len(by_class))).sum())
         if loss < least:
@@ -423,13 +414,13 @@ def _deal_rows(order: Ints, parts: Ints, people: Ints | None, k: int, diversity:
         classes[chosen] += class_in_part[chosen]
         is_open &= fails
         size = max(size + 1, int(size * 1.2))
-    return number_values(classes)
+    return rank_keys(classes)
 
 
 def _repair_classes(rows: CodedRows, classes: Ints, k: int, diversity: Diversity) -> Ints:
     """Merge classes that fail with a neighbour: the search counts rows, the promise people, who may have several."""
     while True:
-        classes = number_values(classes)
+        classes = rank_keys(classes)
         failing = find_failures(classes, rows.person_of_row, k, diversity)
         if not failing.any():
             return classes

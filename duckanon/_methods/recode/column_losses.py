@@ -165,11 +165,6 @@ class CodedRows(NamedTuple):
         return CodedRows(self.columns, [codes[rows] for codes in self.codes], *numbers)
 
 
-def number_values(values: Array) -> Ints:
-    """Return numbers without gaps in the order of the values."""
-    return np.unique(values, return_inverse=True)[1].reshape(-1)
-
-
 def compute_losses(columns: Sequence[CodedColumn], codes: Sequence[Array], starts: Ints) -> Losses:
     """Return what each class loses over all columns; the rows of a class follow each other from its start."""
     total = np.zeros(len(starts), np.float32)

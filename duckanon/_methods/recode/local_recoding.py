@@ -20,6 +20,7 @@ from duckanon._core.common.codes import encode_columns, rank_values
 from duckanon._core.common.diversity import DiversityRule
 from duckanon._core.common.parameters import Kept, Sensitive, read_weights, refuse_other_columns
 from duckanon._core.common.people import find_person_column, number_people, refuse_large_k, spell_label_columns
+from duckanon._core.common.row_keys import order_keys, pack_columns, rank_keys
 from duckanon._core.numbers.ends import HIGH_PREFIX
 from duckanon._core.privacy.narrowing import refuse_narrowing
 from duckanon._methods.generalize.hierarchies import HierarchyRow, read_hierarchies
@@ -32,7 +33,7 @@ from duckanon._methods.recode.classes import (
     verify_classes,
 )
 from duckanon._methods.recode.coding import LabelCoding, encode_column
-from duckanon._methods.recode.column_losses import CodedRows, number_values
+from duckanon._methods.recode.column_losses import CodedRows
 
 ROUNDS = {"quick": 0, "default": 60, "thorough": 150}
 """Rounds that improve classes, by effort."""
@@ -77,7 +78,10 @@ def recode(
         allowed.add(person.lower())
         table = table if kept.has(person) else table.remove_column(index)
     refuse_large_k(k, table.num_rows, people)
-    groups = _number_groups(table, spell_label_columns(table, by)) if by else None
+    groups = None
+    if by:
+        labels = encode_columns(table.select(spell_label_columns(table, by)))
+        groups = rank_keys(pack_columns(labels, table.num_rows)[0])
     diversity = None
     if sensitive.sensitive is not None:
         lower_names = [name.lower() for name in table.column_names]
@@ -90,7 +94,7 @@ def recode(
     if not is_kept.all():
         table = table.filter(pa.array(is_kept))
         people = None if people is None else people[is_kept]
-        groups = None if groups is None else number_values(groups[is_kept])
+        groups = None if groups is None else rank_keys(groups[is_kept])
         diversity = None if diversity is None else diversity.of_rows(is_kept, people)
     codings = []
     for name in names:
@@ -118,14 +122,6 @@ def recode(
     if narrowing:
         _refuse_narrowing(originals, narrowing, codings, classes)
     return _release_rows(kept_columns, codings, classes, output)
-
-
-def _number_groups(table: pa.Table, labels: Sequence[str]) -> Ints:
-    """Give numbers to the groups of rows with the same labels."""
-    group = np.zeros(table.num_rows, np.int64)
-    for codes, count in encode_columns(table.select(labels)):
-        group = number_values(group * count + codes)
-    return group
 
 
 def _read_diversity(column: pa.ChunkedArray, people: Ints | None, options: Sensitive) -> Diversity | None:
@@ -159,11 +155,8 @@ def _refuse_narrowing(
 
 def _sort_by_class(classes: Ints) -> tuple[Ints, Ints, Ints]:
     """Return the rows class by class, where each class begins among them, and the number of each row's class."""
-    order = np.argsort(classes, kind="stable")
-    starts = find_run_starts(classes[order])
-    class_of_row = np.empty(len(order), np.int64)
-    class_of_row[order] = np.cumsum(np.isin(np.arange(len(order)), starts)) - 1
-    return order, starts, class_of_row
+    order, ordered = order_keys(classes)
+    return order, find_run_starts(ordered), rank_keys(classes)
 
 
 def _release_rows(

@@ -53,18 +53,25 @@ _MARGIN = 1.1  # blocks drawn at random differ in size
 _READ_ROWS = 2**14  # turned from records to components at a time
 
 
+@dataclass(frozen=True)
+class SwapOptions:
+    """The options of `anon.svd_swap` that the thesis has, too."""
+
+    tolerance: float
+    log: Sequence[str] | None
+    nulls: str
+    checks: str
+    seed: int | None
+
+
 def swap_scores(
     source: object,
+    options: SwapOptions,
     *,
-    tolerance: float,
-    log: Sequence[str] | None,
-    nulls: str,
-    checks: str,
-    seed: int | None,
     memory_limit: int | None = None,
     places: Mapping[str, ChoiceCoordinates] | None = None,
 ) -> pa.RecordBatchReader:
-    """Swap the principal components of a table; options not listed are those that are declared.
+    """Swap the principal components of a table.
 
     No left singular vectors are needed: one pass gives the covariance, whose eigenvectors are the right ones, a second
     one the scores, the only thing that is held, in float32. Corrected: the matrix is centred first, null components are
@@ -79,11 +86,13 @@ def swap_scores(
             are assigned at random, kept in temporary files meanwhile.
         places: Coordinates of the values of columns that have many: see `fit.fit_columns`.
     """
-    random = make_generator(seed)
+    random = make_generator(options.seed)
     with use_source(source) as opened:
         with progress.step(0.0, _FITTED):
-            encoding, moments = fit_columns(opened, log=log, nulls=nulls, is_watched=True, places=places)
-        swap = _Swap.of(encoding, moments, tolerance, checks, random)
+            encoding, moments = fit_columns(
+                opened, log=options.log, nulls=options.nulls, is_watched=True, places=places
+            )
+        swap = _Swap.of(encoding, moments, options.tolerance, options.checks, random)
         blocks = _count_blocks(moments.rows, swap.rank, memory_limit)
         if blocks > 1:
             files = _ScoreBlocks(blocks, swap.rank, random)
@@ -288,20 +297,17 @@ def svd_swap(
     the settings of the thesis.
     """
     settings = Settings(k, special, categories, derived)
-    options: dict[str, Any] = {"tolerance": tolerance, "checks": checks, "seed": seed}
+    options = SwapOptions(tolerance, log, nulls, checks, seed)
     if settings.as_in_thesis:
         limit = None if memory is None else read_memory(memory)
-        return swap_scores(source, log=log, nulls=nulls, memory_limit=limit, **options)
+        return swap_scores(source, options, memory_limit=limit)
     if memory is not None:
         raise ValueError(
             f"memory must be NULL unless k = 1, special = 'off', categories = [] and derived = 'off'; got {memory!r}."
         )
     thesis_columns = ThesisColumns.of(_read_whole(source), None, nulls, settings, make_generator(seed).spawn(1)[0])
-    return thesis_columns.reader(
-        swap_scores(
-            thesis_columns.table, log=thesis_columns.log(log), nulls="error", places=thesis_columns.places, **options
-        )
-    )
+    options = replace(options, log=thesis_columns.log(log), nulls="error")
+    return thesis_columns.reader(swap_scores(thesis_columns.table, options, places=thesis_columns.places))
 
 
 def pica(

@@ -17,11 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from duckanon._core.common import progress
-from duckanon._core.common.arrays import Floats, Ints, sample_rows, sort_distinct
+from duckanon._core.common.arrays import Floats, Ints, find_run_starts, sample_rows, sort_distinct
 from duckanon._core.common.codes import encode_columns
 from duckanon._core.common.names import match_columns
 from duckanon._core.common.parameters import LEAST_CLUSTER_SIZE
 from duckanon._core.common.people import NOBODY, refuse_large_k
+from duckanon._core.common.row_keys import order_keys, pack_columns
 from duckanon._core.encoding.column_split import with_telling_digits
 from duckanon._core.encoding.number_types import NumberTypes
 from duckanon._core.encoding.parts import ColumnParts
@@ -181,11 +182,8 @@ def refuse_rare_values(
 
 def groups_of(labels: pa.Table, rows: int) -> list[Ints]:
     """Return the rows of each group of equal labels."""
-    group = np.zeros(rows, np.int64)
-    for codes, count in encode_columns(labels):
-        group = np.unique(group * count + codes, return_inverse=True)[1].astype(np.int64)
-    order = np.argsort(group, kind="stable")
-    return list(np.split(order, np.cumsum(np.bincount(group))[:-1]))
+    order, ordered = order_keys(pack_columns(encode_columns(labels), rows)[0])
+    return list(np.split(order, find_run_starts(ordered)[1:]))
 
 
 def count_group_rows(groups: Sequence[Ints], people: Ints | None, keep_out: int, random: np.random.Generator) -> Ints:

@@ -17,30 +17,12 @@ from duckanon._core.common import progress
 from duckanon._core.common.arrays import Bools, Floats, Ints, find_run_starts, measure_runs, sort_distinct
 from duckanon._core.common.diversity import DiversityRule
 from duckanon._core.common.people import NOBODY
+from duckanon._core.common.row_keys import LARGEST_KEY, order_keys, pack_columns
 from duckanon._methods.generalize.recoding.views import sum_by_group
-
-MOST_KEY = 2**61  # keys of combinations stay below this, so that int64 never overflows
 
 # Keys are counted one by one where there are at most so many possible ones for each entry; else they are sorted. (Not
 # measured.)
 _DENSE_SHARE = 6
-
-
-def combine(parts: list[Ints], sizes: list[int]) -> tuple[Ints, int]:
-    """Combine group numbers into one number per row; return it and the number of possible values."""
-    key = np.zeros(len(parts[0]), dtype=np.int64) if parts else np.zeros(0, dtype=np.int64)
-    size = 1
-    for part, n in zip(parts, sizes, strict=True):
-        if n == 1:
-            continue
-        if size > MOST_KEY // max(n, 1):
-            groups = Groups(key, size)
-            key, size = groups.of_entry, len(groups.keys)
-        if size > 1:
-            key *= n
-        key += part
-        size *= n
-    return key, size
 
 
 def narrow(numbers: Ints, size: int) -> Ints:
@@ -79,17 +61,7 @@ class Groups:
             self.keys = (totals > 0).nonzero()[0]  # of truth values, which takes a third of the time
             self.rows = totals[self.keys]
             return
-        # Sorting numbers is twice as fast as sorting where they are.
-        bits = len(key).bit_length()
-        if size < MOST_KEY >> bits:
-            ordered = key << bits
-            ordered |= np.arange(len(key))
-            ordered.sort()
-            self._order = ordered & ((1 << bits) - 1)
-            ordered >>= bits
-        else:
-            self._order = np.argsort(key, kind="stable")
-            ordered = key[self._order]
+        self._order, ordered = order_keys(key)
         self._starts = find_run_starts(ordered)
         self.keys = ordered[self._starts]
         if rows is None:
@@ -136,8 +108,8 @@ class PackedKeys:
     def of(cls, columns: list[Ints], sizes: list[int]) -> PackedKeys:
         """Take the columns, and how many groups each may have."""
         bits = [(size - 1).bit_length() for size in sizes]
-        if sum(bits) >= MOST_KEY.bit_length():
-            return cls(*combine(columns, sizes), columns, None)
+        if 1 << sum(bits) >= LARGEST_KEY:
+            return cls(*pack_columns(zip(columns, sizes, strict=True), len(columns[0])), columns, None)
         key = np.zeros(len(columns[0]), np.int64)
         for column, width in zip(columns, bits, strict=True):
             key <<= width
@@ -177,7 +149,7 @@ class OccupiedClasses:
         self._groups, self._parts, self._losses, self._n_groups = groups, parts, losses, n_groups
         self._rows_of_combination = rows
         self.rows = sum_by_group(groups.of_entry, rows, len(groups.keys))
-        self._key = combine(list(parts), n_groups)[0]
+        self._key, _ = pack_columns(zip(parts, n_groups, strict=True), len(self.rows))
         self._loss_of_class: Floats = losses.sum(axis=0)
         self._loss_of_column: list[float] = np.einsum("cg,g->c", losses, self.rows).tolist()
         self._outside: dict[int, Groups] = {}
@@ -186,7 +158,7 @@ class OccupiedClasses:
     def of(cls, parts: list[Ints], losses: list[Floats], rows: Ints | Floats) -> OccupiedClasses:
         """Take of each column the group of each combination, and what each group loses."""
         n_groups = [len(loss) for loss in losses]
-        groups = Groups(*combine(parts, n_groups))
+        groups = Groups(*pack_columns(zip(parts, n_groups, strict=True), len(rows)))
         of_class = np.stack([part.take(groups.examples) for part in parts], dtype=np.int64)
         return cls(groups, of_class, np.stack(list(map(np.take, losses, of_class))), n_groups, rows)
 
@@ -221,12 +193,13 @@ class OccupiedClasses:
             size = math.prod(self._n_groups)
             if self._n_groups[column] == 1:
                 groups = Groups(np.arange(len(self.rows)), len(self.rows))
-            elif size <= MOST_KEY:  # the key was not made shorter: the column's part can be taken out of it
+            elif size < LARGEST_KEY:  # the key was not made shorter: the column's part can be taken out of it
                 part = self._parts[column] * math.prod(self._n_groups[column + 1 :])
                 groups = Groups(self._key - part, size)
             else:
                 outside = [other for other in range(len(self._parts)) if other != column]
-                groups = Groups(*combine([self._parts[i] for i in outside], [self._n_groups[i] for i in outside]))
+                columns = [(self._parts[other], self._n_groups[other]) for other in outside]
+                groups = Groups(*pack_columns(columns, len(self.rows)))
             self._outside[column] = groups
         return self._outside[column]
 

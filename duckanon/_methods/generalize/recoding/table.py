@@ -15,6 +15,7 @@ import numpy as np
 
 from duckanon._core.common import progress
 from duckanon._core.common.arrays import Floats, Ints
+from duckanon._core.common.row_keys import pack_columns
 from duckanon._methods.generalize.recoding.axes import Axis, ClosedGroups, ColumnState, tells_of_nobody
 from duckanon._methods.generalize.recoding.classes import (
     Classes,
@@ -22,7 +23,6 @@ from duckanon._methods.generalize.recoding.classes import (
     OccupiedClasses,
     PackedKeys,
     SensitiveEntries,
-    combine,
     is_dense,
     narrow,
     number_classes,
@@ -222,9 +222,9 @@ class PlanTable:
             closed.append(axis.close(state, of_atom, losses, is_released))
         if any(column.has_merged for column in closed):
             groups = [column.group[atoms[classes.example]] for column, atoms in zip(closed, self.atoms, strict=True)]
-            classes, members = self._merge_classes(
-                classes, *combine(groups, [len(column.losses) for column in closed]), is_promised
-            )
+            sizes = [len(column.losses) for column in closed]
+            key, size = pack_columns(zip(groups, sizes, strict=True), len(classes.example))
+            classes, members = self._merge_classes(classes, key, size, is_promised)
             groups = [group[members] for group in groups]
         rows = [
             sum_by_group(group, classes.released, len(column.losses)).astype(np.int64)
