@@ -358,7 +358,12 @@ def test_numbers_between_kept_ones_are_in_gaps(con: Connection) -> None:
         ("null", None, None, "*", 0),
     ]
     con.execute("CREATE TABLE others AS SELECT unnest([4, 5, 6, 19, 20, 21, 22]) AS dose").fetchall()
-    assert Counter(rows(con, "FROM anon.apply_plan('others', 'plan')")) == {("5",): 1, ("20",): 1, ("21",): 1, ("*",): 4}
+    assert Counter(rows(con, "FROM anon.apply_plan('others', 'plan')")) == {
+        ("5",): 1,
+        ("20",): 1,
+        ("21",): 1,
+        ("*",): 4,
+    }
 
 
 @pytest.mark.thorough
