@@ -332,7 +332,7 @@ def _recount_promise(release: ReleasedFile, promise: PromiseEntry) -> Finding:
         return _compare_number(table, name, measured, recorded)  # there are no more people than rows
     words = "the record counts people, and the file does not tell whose a row is"
     if name == "k":
-        words += f"; the smallest class has {measured:g} rows"
+        words += f"; the smallest class has {_show_number(measured)} rows"
     return Finding(table, name, "unknown", words)
 
 
