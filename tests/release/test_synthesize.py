@@ -20,7 +20,7 @@ from duckanon._core.encoding.parts import read_doubles
 from duckanon._methods.releasable.safe_numbers import SafeNumbers
 from duckanon._methods.synthesize.binned_trees import grow_binned_tree
 from duckanon._methods.synthesize.coded_table import _fill_numbers as fill
-from duckanon._methods.synthesize.coded_table import is_usual, weigh_rows
+from duckanon._methods.synthesize.coded_table import is_usual, name_categories, weigh_rows
 from duckanon._methods.synthesize.column_draw import divide_cells
 from duckanon._methods.synthesize.implications import (
     AllowedRanges,
@@ -307,6 +307,24 @@ def test_cells_divide_leaves_only_where_rules_do() -> None:
     shares, is_possible = restrict_shares(np.full((3, 2), 0.5), nodes, allowed, np.zeros(3, np.int64))
     assert is_possible.all()
     assert shares[cells[1]].tolist() == [0.5, 0.0]
+
+
+def test_numbers_of_few_values_are_categories_where_people_share_them() -> None:
+    """Each person has ten rows: a scale of values that nobody shares is none, however many rows have them."""
+    rows = np.arange(1000)
+    table = pa.table(
+        {
+            "sex": 1 + rows % 2,
+            "scale": np.array([1.0, 1.3, 2.5])[rows % 3],
+            "own": np.array([1.0, 1.3, 2.5])[rows % 3] + rows // 10 * 7.7,
+            "amount": np.sqrt(rows),
+            "nothing": pa.nulls(1000, pa.float64()),
+            "text": ["a", "b"] * 500,
+        }
+    )
+    assert name_categories(table, None, 10) == ["sex", "scale"]
+    assert name_categories(table, rows // 10, 10) == ["sex", "scale"]
+    assert name_categories(table.select(["scale"]), np.zeros(1000, np.int64), 10) == []
 
 
 def test_limits_are_values_of_many_people() -> None:
