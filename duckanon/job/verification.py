@@ -298,9 +298,15 @@ def _compare_number(table: str, name: str, measured: float | None, recorded: flo
     is_same = measured == recorded or (
         measured is not None and recorded is not None and abs(measured - recorded) <= 1e-9 * max(1, abs(recorded))
     )
-    shown = "nothing" if measured is None else f"{measured:.6g}"
-    words = shown if is_same else f"{shown}, recorded as {'nothing' if recorded is None else f'{recorded:.6g}'}"
+    words = _show_number(measured) if is_same else f"{_show_number(measured)}, recorded as {_show_number(recorded)}"
     return Finding(table, name, "confirmed" if is_same else "differs", words)
+
+
+def _show_number(number: float | None) -> str:
+    """Write a number with six digits, whole ones with all: of a million rows, one more or less differs."""
+    if number is None:
+        return "nothing"
+    return str(int(number)) if float(number).is_integer() else f"{number:.6g}"
 
 
 def _recount_promise(release: ReleasedFile, promise: PromiseEntry) -> Finding:
@@ -326,7 +332,7 @@ def _recount_promise(release: ReleasedFile, promise: PromiseEntry) -> Finding:
         return _compare_number(table, name, measured, recorded)  # there are no more people than rows
     words = "the record counts people, and the file does not tell whose a row is"
     if name == "k":
-        words += f"; the smallest class has {measured:g} rows"
+        words += f"; the smallest class has {_show_number(measured)} rows"
     return Finding(table, name, "unknown", words)
 
 

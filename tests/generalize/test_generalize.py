@@ -341,6 +341,31 @@ def test_names_that_need_quotes(con: Connection) -> None:
     assert min(Counter(row[:3] for row in released.fetchall()).values()) >= 10
 
 
+def test_numbers_between_kept_ones_are_in_gaps(con: Connection) -> None:
+    """Nobody has them, so that a plan applied to other rows shows nothing of them."""
+    con.execute("CREATE TABLE doses AS SELECT [5, 20, 21][1 + i % 3] AS dose FROM range(60) AS r(i)").fetchall()
+    con.execute(
+        "CREATE TABLE plan AS FROM anon.plan('doses', ['dose'], 20, methods := MAP {'dose': 'round'})"
+    ).fetchall()
+    assert rows(con, "SELECT covers, lower, upper, label, rows FROM plan") == [
+        ("number", None, "5", "*", 0),
+        ("number", "5", "6", "5", 20),
+        ("number", "6", "20", "*", 0),
+        ("number", "20", "21", "20", 20),
+        ("number", "21", "22", "21", 20),
+        ("number", "22", None, "*", 0),
+        ("rest", None, None, "*", 0),
+        ("null", None, None, "*", 0),
+    ]
+    con.execute("CREATE TABLE others AS SELECT unnest([4, 5, 6, 19, 20, 21, 22]) AS dose").fetchall()
+    assert Counter(rows(con, "FROM anon.apply_plan('others', 'plan')")) == {
+        ("5",): 1,
+        ("20",): 1,
+        ("21",): 1,
+        ("*",): 4,
+    }
+
+
 @pytest.mark.thorough
 @pytest.mark.usefixtures("short_search")
 def test_the_calendar_and_the_prefixes_are_those_of_the_functions(con: Connection) -> None:

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon._core.common.arrays import find_run_starts, measure_runs, sort_distinct
+from duckanon._core.common.diversity import DiversityRule
 from duckanon._core.common.people import NOBODY
 from duckanon._methods.generalize.recoding.axes import (
     FlatStructure,
@@ -19,6 +20,7 @@ from duckanon._methods.generalize.recoding.axes import (
     Recoding,
     TreeStructure,
 )
+from duckanon._methods.generalize.recoding.classes import SensitiveEntries
 from duckanon._methods.generalize.recoding.people import Moving, People
 from duckanon._methods.generalize.recoding.search import recode
 from duckanon._methods.generalize.recoding.table import Entries, PlanTable, Sizes
@@ -377,6 +379,19 @@ def test_hierarchies_are_searched_alike_in_matrices_and_in_entries(seed, cells_a
         in_entries = recode(counts, columns, k, limit)
     assert in_matrices.suppressed == in_entries.suppressed
     assert in_matrices.gcp == pytest.approx(in_entries.gcp, abs=1e-9)
+
+
+@pytest.mark.parametrize(("between", "suppressed"), [(3, 0), (100, 120)])
+def test_a_label_that_no_released_row_has_is_no_release(between, suppressed):
+    """Three ages, the one in the middle with one diagnosis: it joins a neighbour, which may not be diverse then."""
+    age, diagnosis = np.array([0, 0, 1, 2, 2]), np.array([0, 1, 0, 0, 1])
+    counts = np.array([5, 5, between, 5, 5])
+    sensitive = SensitiveEntries.of_entries(DiversityRule(l=1.5, l_kind="entropy"), diagnosis, counts, None)
+    axis = make_axis(PlanColumn(age, OrderedStructure(np.arange(3.0))), np.array([10, between, 10]), 0)
+    table = PlanTable(Entries([age], counts, sensitive=sensitive), [axis], np.ones(1), Sizes(4, 4))
+    table.set_state(0, (0, 1, 2))
+    score, *_ = table.score_release(is_promised=True)
+    assert score.suppressed == suppressed
 
 
 @cheap

@@ -110,6 +110,27 @@ def test_a_table_that_gives_a_cell_away_is_not_published(visits: Path, monkeypat
     assert not (visits / "counts.parquet").exists()
 
 
+def test_sums_that_are_known_too_closely_are_counted_beside_the_original(con: duckdb.DuckDBPyConnection) -> None:
+    """Of two hidden sums of 95 one person gave 90: a reader knows each to be from 90 to 100.
+
+    Without the original nobody can tell how uncertain a sum has to be.
+    """
+    con.execute("""
+        CREATE TABLE gifts AS SELECT region, sex, unnest(list_resize([largest], people, 1)) AS amount
+        FROM (VALUES ('A', 'f', 6, 90), ('A', 'm', 5, 1), ('A', 'x', 200, 1), ('B', 'f', 5, 1), ('B', 'm', 6, 90),
+                     ('B', 'x', 200, 1), ('C', 'f', 200, 1), ('C', 'm', 200, 1)) AS t(region, sex, people, largest)
+        """).fetchall()
+    con.execute("""
+        CREATE TABLE shown AS
+        SELECT coalesce(region, 'Total') AS region, coalesce(sex, 'Total') AS sex, NULL::BIGINT AS people,
+               CASE WHEN region IN ('A', 'B') AND sex IN ('f', 'm') THEN NULL ELSE sum(amount)::DOUBLE END AS value
+        FROM gifts GROUP BY CUBE (gifts.region, gifts.sex)""").fetchall()
+    given = {"by": ["region", "sex"], "k": 2, "p": 50, "measure": "amount", "linked": None, "overlapping": False}
+    original = {"original": "gifts", "measure": "amount", "person": None}
+    assert aggregates.open_cells(con, "shown", given, None, original) == 2
+    assert aggregates.open_cells(con, "shown", given, None) == 0
+
+
 def test_a_file_that_was_changed_does_not_verify(visits: Path, capsys: pytest.CaptureFixture[str]) -> None:
     release(written(visits, ("counts.parquet", "counts.csv")))
     file = visits / "counts.csv"

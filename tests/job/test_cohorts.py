@@ -7,9 +7,14 @@ from collections import Counter
 from pathlib import Path
 
 import duckdb
+import numpy as np
 import pytest
 
+from duckanon._core.account.entries import Entry
+from duckanon._core.account.joint import ABSENT
+from duckanon._core.account.storage import HASH_SIZE
 from duckanon.job import FileProblem, PolicyError, release
+from duckanon.job.account import CohortState, _with_state
 from tests.job.conftest import changed
 from tests.job.test_account import ACCOUNT, KEY
 
@@ -120,6 +125,29 @@ def test_policies_of_one_name_in_two_folders_are_two(policy: Path, database: duc
     assert (found["waiting"], found["stale"]) == (0, 3)
     with sqlite3.connect("account.sqlite") as con:
         assert con.execute("SELECT folder FROM releases ORDER BY number DESC LIMIT 1").fetchall() == [("homes",)]
+
+
+def test_numbers_of_people_stay_with_them_in_any_order() -> None:
+    """The release has its people in an order of its own; who waits is not among them."""
+    anna, bertha, carla, doris = (letter * HASH_SIZE for letter in (b"a", b"b", b"c", b"d"))
+    entry = Entry(
+        policy="policy.toml",
+        name="people",
+        sha256=None,
+        naming=b"as it is",
+        people=carla + anna + bertha,
+        classes=np.array([0, 1, 1]),
+        sets={"diagnosis": np.array([5, 6, 7])},
+    )
+    state = CohortState({}, anna + bertha + carla + doris, {"stale": np.array([1, 2, 3, 0]), "waited": np.arange(4)})
+    entered = _with_state(entry, state, np.array([2, 0, 1]))
+    assert entered.people == carla + anna + bertha + doris
+    assert entered.classes.tolist() == [0, 1, 1, ABSENT]
+    assert entered.sets["diagnosis"].tolist() == [5, 6, 7, ABSENT]
+    assert {name: numbers.tolist() for name, numbers in entered.state.items()} == {
+        "stale": [3, 1, 2, 0],
+        "waited": [2, 0, 1, 3],
+    }
 
 
 PSEUDONYMS = (

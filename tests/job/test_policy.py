@@ -65,6 +65,17 @@ def test_errors_say_the_line(before: str, after: str, tmp_path: Path) -> None:
     assert "my secret" not in sentence
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "value"),
+    [
+        ('name = "suppress_cells"', 'name = "supress"', "supress"),
+        ('sex = "quasi_identifier"', 'sex = "quasi"', "quasi"),
+    ],
+)
+def test_a_value_that_is_none_of_those_is_named(before: str, after: str, value: str, tmp_path: Path) -> None:
+    assert checked(tmp_path, POLICY.replace(before, after)).splitlines()[0].endswith(f"; got {value!r}.")
+
+
 SECRET = "0123456789abcdef-not-to-be-seen"
 
 

@@ -15,6 +15,7 @@ import duckanon
 from duckanon.cli.main import main
 from duckanon.job import PolicyError, verification
 from duckanon.job.readback import Shape
+from duckanon.job.verification import Finding, _compare_number
 from tests.job.conftest import POLICY
 
 LINKED = POLICY.replace('patient = "person"', 'patient = { role = "person", pseudonym = true }').replace(
@@ -133,6 +134,24 @@ def test_a_finding_is_one_line_whatever_the_record_says() -> None:
     assert len((verification.refusal(found) or "").splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("measured", "recorded", "status", "words"),
+    [
+        (5, 5.0, "confirmed", "5"),
+        (0.1 + 0.2, 0.3, "confirmed", "0.3"),  # which sums in another order round otherwise
+        (1_234_567, 1_234_568, "differs", "1234567, recorded as 1234568"),
+        (0.30001, 0.3, "differs", "0.30001, recorded as 0.3"),
+        (None, None, "confirmed", "nothing"),
+        (None, 3, "differs", "nothing, recorded as 3"),
+        (3, None, "differs", "3, recorded as nothing"),
+    ],
+)
+def test_numbers_are_the_same_but_for_rounding(
+    measured: float | None, recorded: float | None, status: str, words: str
+) -> None:
+    assert _compare_number("people", "k", measured, recorded) == Finding("people", "k", status, words)
+
+
 def test_a_file_that_was_changed_is_found_out(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A row that somebody made finer, a column that should be gone, and a record that was made better."""
     file = released(folder, WITHOUT_PERSON)
@@ -157,6 +176,18 @@ def test_a_file_that_was_changed_is_found_out(folder: Path, capsys: pytest.Captu
         "l of diagnosis",
         "t of diagnosis",
     }
+
+
+def test_classes_of_fewer_rows_than_people_are_found_out(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The file does not tell whose a row is; there are never more people than rows."""
+    file, other = released(folder, POLICY), folder / "other.parquet"
+    for change, expected in [
+        ("WHERE age <> (SELECT min(age) FROM here)", "not in the file"),
+        ("QUALIFY row_number() OVER (PARTITION BY age, sex) <= 9", "DIFFERS"),
+        ("WHERE false", "DIFFERS"),
+    ]:
+        duckdb.sql(f"COPY (WITH here AS (FROM '{file}') FROM here {change}) TO '{other}'")
+        assert verified(capsys, other, "--record", f"{file}.record.json")[1]["k"] == expected
 
 
 def test_finer_labels_are_found_out_where_every_promise_is_kept(

@@ -1,5 +1,7 @@
 """Tests and checks of a release: scipy, brute force, what must be accepted and what must not."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -317,6 +319,20 @@ def test_checks_and_repairs():
     keep = repair_release(integers[0], half, random)
     assert 0.1 < keep.mean() < 1
     assert check_release(integers[0], half[keep], random).is_within_limit
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_a_repair_leaves_as_many_copies_as_chance_gives(seed: int) -> None:
+    """A hundred unique records in the middle of a grid come back, where many would by chance."""
+    random = np.random.default_rng(seed)
+    rows, fresh = np.round(random.normal(0, 6, (2, 300, 2)))
+    counts = Counter(map(tuple, rows.tolist()))
+    repeated = [row for row in counts if counts[row] == 1 and max(map(abs, row)) < 9][:100]
+    bad = np.concatenate([repeated, fresh[len(repeated) :]])
+    is_copy, is_copy_by_chance = ([counts[tuple(row)] == 1 for row in table.tolist()] for table in (bad, fresh))
+    assert np.mean(is_copy) > np.mean(is_copy_by_chance) + 0.15
+    keep = repair_release(rows, bad, random)
+    assert np.mean(np.array(is_copy)[keep]) == pytest.approx(np.mean(is_copy_by_chance), abs=0.15)
 
 
 def test_row_order():

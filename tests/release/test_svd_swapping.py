@@ -192,6 +192,18 @@ def test_blocks_of_a_memory_limit(tmp_path: os.PathLike, monkeypatch: pytest.Mon
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.parametrize("options", [{}, {"memory_limit": 1100}])
+def test_copies_are_refused_before_the_first_batch(options: dict) -> None:
+    """One component, permuted, has the values that it had; a limit of memory parts the rows into two blocks."""
+    amount = np.random.default_rng(1).permutation(500).astype(float)
+    table = pa.table({"amount": amount, "twice": 2 * amount})
+    batches = list(svd_swap(table, seed=1, checks="off", **options))
+    assert len(batches) == 1 + len(options)
+    assert {row for batch in batches for row in batch["amount"].to_pylist()} == set(amount)
+    with pytest.raises(ValueError, match="original rows come back unchanged"):
+        next(svd_swap(table, seed=1, checks="error", **options))
+
+
 @pytest.mark.thorough
 def test_the_share_of_the_work_done_is_told() -> None:
     for options in ({}, {"memory_limit": 300_000}):

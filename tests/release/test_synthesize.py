@@ -20,9 +20,15 @@ from duckanon._core.encoding.parts import read_doubles
 from duckanon._methods.releasable.safe_numbers import SafeNumbers
 from duckanon._methods.synthesize.binned_trees import grow_binned_tree
 from duckanon._methods.synthesize.coded_table import _fill_numbers as fill
-from duckanon._methods.synthesize.coded_table import is_usual, weigh_rows
+from duckanon._methods.synthesize.coded_table import is_usual, name_categories, weigh_rows
 from duckanon._methods.synthesize.column_draw import divide_cells
-from duckanon._methods.synthesize.implications import find_implications, rows_of
+from duckanon._methods.synthesize.implications import (
+    AllowedRanges,
+    Implications,
+    RuleRows,
+    find_implications,
+    rows_of,
+)
 from duckanon._methods.synthesize.leaf_draws import (
     NO_NUMBER,
     draw_choices,
@@ -303,6 +309,24 @@ def test_cells_divide_leaves_only_where_rules_do() -> None:
     assert shares[cells[1]].tolist() == [0.5, 0.0]
 
 
+def test_numbers_of_few_values_are_categories_where_people_share_them() -> None:
+    """Each person has ten rows: a scale of values that nobody shares is none, however many rows have them."""
+    rows = np.arange(1000)
+    table = pa.table(
+        {
+            "sex": 1 + rows % 2,
+            "scale": np.array([1.0, 1.3, 2.5])[rows % 3],
+            "own": np.array([1.0, 1.3, 2.5])[rows % 3] + rows // 10 * 7.7,
+            "amount": np.sqrt(rows),
+            "nothing": pa.nulls(1000, pa.float64()),
+            "text": ["a", "b"] * 500,
+        }
+    )
+    assert name_categories(table, None, 10) == ["sex", "scale"]
+    assert name_categories(table, rows // 10, 10) == ["sex", "scale"]
+    assert name_categories(table.select(["scale"]), np.zeros(1000, np.int64), 10) == []
+
+
 def test_limits_are_values_of_many_people() -> None:
     """The youngest with a wage is one person of 15 and a half: the rule ends at an age that many have."""
     table = household_survey(2000, 1)
@@ -317,6 +341,25 @@ def test_limits_are_values_of_many_people() -> None:
         found = set(limits.low[np.isfinite(limits.low)]) | set(limits.high[np.isfinite(limits.high)])
         assert found <= shared
         assert 15.0 in found
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([-np.inf, -1.0, 0.0, 1e9]), st.sampled_from([0.0, 1.5, 1e9, np.inf])),
+        min_size=1,
+        max_size=4,
+    )
+)
+def test_choices_beside_a_number_are_those_whose_limits_it_is_between(ends: list[tuple[float, float]]) -> None:
+    """Limits are exclusive; no number, no limit."""
+    low, high = np.array(ends).T
+    near = [float(np.nextafter(edge, to)) for edge in (-1.0, 0.0, 1.5, 1e9) for to in (-np.inf, edge, np.inf)]
+    numbers = np.array([-1e12, *near, 0.7, 1e12, np.nan])
+    rules = Implications([], [AllowedRanges(0, 1, low, high)], [])
+    rows = RuleRows({}, {0: numbers})
+    for classes, allowed in rules.choice_limits(1, rows):
+        expected = [[not (number <= one or number >= other) for one, other in ends] for number in numbers.tolist()]
+        assert allowed[classes].tolist() == expected
 
 
 def test_a_rule_holds_beside_codes_that_few_have() -> None:

@@ -71,6 +71,21 @@ def test_a_cell_that_follows_from_nine_hidden_ones_takes_one_more() -> None:
     assert [len(result) for result in find_narrow_cells(system, hidden, asked, 48 * need, 32 * need)] == [0, 1]
 
 
+@pytest.mark.parametrize("eliminated", [0, 1_500])
+def test_cells_that_determine_each_other_are_one_class(eliminated: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By projection and by elimination: (w, b) follows, which leaves two squares of four cells."""
+    monkeypatch.setattr(exact_module, "ELIMINATED", eliminated)
+    cells = count_table(dict.fromkeys(itertools.product("wxyz", "abcd"), 5), ["row", "column"])
+    hidden = flags(cells, set(zip("wwwxxyyzz", "abcacbdbd", strict=True)))
+    audit = run_exact_audit(find_relations(cells).matrix, hidden)
+    assert names_of(cells, audit.is_derivable) == [("w", "b")]
+    numbers = set(audit.determined_with.tolist()) - {-1}
+    assert sorted(sorted(names_of(cells, audit.determined_with == number)) for number in numbers) == [
+        [("w", "a"), ("w", "c"), ("x", "a"), ("x", "c")],
+        [("y", "b"), ("y", "d"), ("z", "b"), ("z", "d")],
+    ]
+
+
 def test_two_hierarchies_of_one_column_are_protected_together() -> None:
     """UserSupport 136: K follows from both hierarchies, and sdcTable 0.31 missed it; hiding N helps."""
     people = dict(zip("ABIJKLMN", (2, 2, 8, 8, 3, 3, 3, 7), strict=True))
