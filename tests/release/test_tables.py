@@ -338,6 +338,28 @@ def test_sums_meet_every_rule(con: duckdb.DuckDBPyConnection) -> None:
     ).fetchall() == [(0,)]
 
 
+def test_who_is_alone_in_a_hidden_cell_computes_no_small_one(con: duckdb.DuckDBPyConnection) -> None:
+    """A cell of one person and two of two are the corners of a rectangle: by plain ranks, knowing the one."""
+    sizes = {"a": (2, 9, 9, 2), "b": (1, 7, 7, 8), "c": (7, 8, 9, 9), "d": (9, 9, 8, 9)}
+    counts = {(row, "wxyz"[place]): size for row, each in sizes.items() for place, size in enumerate(each)}
+    values = ", ".join(f"('{row}', '{column}', {size})" for (row, column), size in counts.items())
+    con.execute(
+        "CREATE OR REPLACE TEMP TABLE paid AS SELECT one, two, 50 + hash(one, two, i) % 100 AS v "
+        f"FROM (VALUES {values}) AS t(one, two, n), range(n) AS r(i)"
+    ).fetchall()
+    rows = con.execute(
+        "SELECT one, two FROM anon.protect_table('paid', ['one', 'two'], 'v', k := 3, max_suppressed_fraction := 1) "
+        "WHERE NOT published"
+    ).fetchall()
+    cells = count_table(counts, ["one", "two"])
+    hidden, is_small = flags(cells, set(rows)), cells.value < 3
+    assert hidden[is_small].all()
+    for alone in np.flatnonzero(cells.value == 1):
+        is_unknown = hidden.copy()
+        is_unknown[alone] = False
+        assert not (derivable_by_rank(relation_matrix(cells), is_unknown) & is_small).any()
+
+
 @pytest.mark.thorough
 def test_few_cells_of_a_survey_are_hidden() -> None:
     """As many cells as elimination alone hides, which leaves unsafe subtractions and narrow intervals."""
