@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from duckanon._methods.tables import cells as cells_module
 from duckanon._methods.tables import hidden_cell_audits as exact_module
 from duckanon._methods.tables import hidden_cell_audits as interval_module
 from duckanon._methods.tables.cell_key import KEY_BITS, VARIANCE, perturb_counts, tabulate_noise
@@ -82,6 +83,17 @@ def test_two_hierarchies_of_one_column_are_protected_together() -> None:
     pattern = hide_cells(cells, CellRule(4))
     assert ("N",) in names_of(cells, pattern.withheld)
     assert len(pattern.faults.cells) == 0
+
+
+def test_too_many_empty_cells_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three labels and four, totals among them, have twelve cells; nine of them have somebody."""
+    counts = {("a", "x"): 3, ("a", "y"): 2, ("b", "z"): 4}
+    monkeypatch.setattr(cells_module, "MOST_CELLS", 12)
+    assert len(count_table(counts, ["one", "two"], with_empty=True)) == 12
+    monkeypatch.setattr(cells_module, "MOST_CELLS", 11)
+    with pytest.raises(ValueError, match="zeros must be 'public' for a table of 12 cells: empty cells are too many"):
+        count_table(counts, ["one", "two"], with_empty=True)
+    assert len(count_table(counts, ["one", "two"])) == 9
 
 
 @st.composite
