@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon._core.account.cohorts import POOL, CohortRules
-from duckanon._core.account.joint import ABSENT
+from duckanon._core.account.cohorts import POOL, CohortPeople, CohortRules, GroupParts, have_values
+from duckanon._core.account.joint import ABSENT, ValuesLeft
 from tests.account.population import InCohorts, coarser_classes, only_the_pool
 from tests.profiles import dear
 
@@ -195,3 +195,26 @@ def test_two_tables_of_the_same_people_leave_k_and_l_together(months: list[tuple
                 pairs = np.unique(np.column_stack([group.ravel(), values[seen]]), axis=0)
                 counts = np.bincount(pairs[pairs[:, 1] != ABSENT, 0])
                 assert (counts[counts > 0] >= 2).all()
+
+
+def test_values_that_a_class_of_the_list_did_not_have_do_not_count() -> None:
+    """Two groups show the values 0 and 1; the earlier classes of the first had 0 and 2, the second was in none."""
+    numbers, nobody = np.arange(4), np.zeros(4, np.bool_)
+    pairs = numbers * 3 + [0, 1, 0, 1]
+    people = CohortPeople(
+        groups=np.array([0, 0, 1, 1]),
+        before=np.ones(4, np.int64),
+        now=np.ones(4, np.int64),
+        is_seen=~nobody,
+        was_in=~nobody,
+        must_go=nobody,
+        waited=np.zeros(4, np.int64),
+        stale=np.zeros(4, np.int64),
+        coarser=only_the_pool(1),
+        left={"value": ValuesLeft(np.array([0, 2]), np.array([False, True]), 3, None, None)},
+        widths={"value": 3},
+    )
+    for l, expected in ((1, [True, True]), (2, [False, True]), (3, [False, False])):  # noqa: E741
+        assert [have_values(people, l, members, {"value": pairs}) for members in (numbers[:2], numbers[2:])] == expected
+        parts = GroupParts.of(people, people.now, ~nobody)
+        assert list(parts.is_diverse({"value": pairs}, people, l)) == expected

@@ -154,6 +154,21 @@ def test_a_weight_that_tells_the_region_is_not_harmless(con: duckdb.DuckDBPyConn
         con.unregister("role_table")
 
 
+def test_a_weight_that_varies_little_is_one_of_strata_of_fifty_rows(con: duckdb.DuckDBPyConnection) -> None:
+    """Of 200 rows: values of fewer rows each may be measured, whatever they are called."""
+    con.register(
+        "role_table",
+        pa.table(
+            {
+                "sampling_weight": 101.37 + np.arange(200) % 4 * 9.21,
+                "sampling_weight_b": 101.37 + np.arange(200) % 5 * 9.21,
+            }
+        ),
+    )
+    assert roles_of(con, "role_table") == {"sampling_weight": "weight", "sampling_weight_b": "undecided"}
+    con.unregister("role_table")
+
+
 def test_sex_in_eight_languages(con: duckdb.DuckDBPyConnection) -> None:
     names = ["sex", "Geschlecht", "sexe", "sexo", "sesso", "género", "geslacht", "płeć"]
     columns = ", ".join(f'(i >> {place}) % 2 AS "{name}"' for place, name in enumerate(names))

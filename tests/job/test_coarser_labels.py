@@ -101,3 +101,11 @@ def test_codes_that_look_like_labels_are_shortened_as_others_are() -> None:
     codes = [f"{start}{i}" for start in ("02", "03") for i in (10, 11, 12)]
     rows = [("prefix", code, None, code) for code in codes] + [("prefix", "021*", None, '{"021*"}')]
     assert shortened(rows) == {label: f"{prefix[:3]}*" for _, prefix, _, label in rows}
+
+
+def test_of_more_than_256_levels_those_at_which_few_columns_are_coarser() -> None:
+    """Columns are shown or unknown: eight have 256 levels; of nine up to three are unknown, or one after the other."""
+    unknown = [Ladder(5, ())] * 9
+    assert sorted(levels_of(unknown[:8])) == sorted(itertools.product((0, 1), repeat=8))
+    levels = [sum(level) for level in levels_of(unknown)]
+    assert [levels.count(number) for number in range(10)] == [1, 9, 36, 84, 1, 1, 1, 1, 1, 1]

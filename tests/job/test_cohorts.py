@@ -5,16 +5,19 @@ from __future__ import annotations
 import sqlite3
 from collections import Counter
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import numpy as np
 import pytest
 
-from duckanon._core.account.entries import Entry
+from duckanon._core.account.entries import Entry, TableRelease
 from duckanon._core.account.joint import ABSENT
 from duckanon._core.account.storage import HASH_SIZE
-from duckanon.job import FileProblem, PolicyError, release
+from duckanon.job import FileProblem, PolicyError, release, warehouse
 from duckanon.job.account import CohortState, _with_state
+from duckanon.job.cohorts import _on_server
+from duckanon.job.policy import Table
 from tests.job.conftest import changed
 from tests.job.test_account import ACCOUNT, KEY
 
@@ -353,3 +356,44 @@ def _is_of(age_label: str | None, zip_label: str | None, age: int | None, zip_co
         return age < float(age_label[1:]) if age_label[0] == "<" else age >= float(age_label[2:])
     low, _, high = age_label.strip("[)").partition(", ")
     return float(low) <= age < float(high) if high else age == float(low)
+
+
+def test_a_server_may_have_an_earlier_release_than_the_account(
+    database: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its rows tell, whatever their order; a third release was entered, but never reached the server."""
+
+    def fetch(con: duckdb.DuckDBPyConnection, path: str, table: str, query: None, into: str) -> None:
+        con.execute(f"CREATE OR REPLACE TEMP TABLE {into} AS FROM released ORDER BY random()")
+
+    monkeypatch.setattr(warehouse, "fetch", fetch)
+    con = database.cursor()
+    rows = "SELECT i % 3 AS age, i AS note FROM range(30) AS t(i)"
+    con.execute(f"CREATE TEMP TABLE applied AS SELECT note AS patient, * FROM ({rows})")
+    con.execute(f"CREATE TEMP TABLE released AS {rows}")
+    hashes = [warehouse.digest(con, f"SELECT * FROM ({rows}) LIMIT {count}") for count in (28, 30, 29)]
+    listed = [
+        TableRelease(number, number + 1, "2026-01-01", "policy.toml", "table", one, 30, 3, None, "")
+        for number, one in enumerate(hashes)
+    ]
+    table = Table.model_validate(
+        {
+            "source": {"path": "postgresql://server/db", "table": "people"},
+            "target": {"path": "postgresql://server/db", "table": "released"},
+            "columns": {"patient": "person", "age": "quasi_identifier", "note": "free"},
+            "method": {"name": "generalize"},
+            "promises": {"k": 10},
+        }
+    )
+    owners = np.arange(30)
+    ledger = SimpleNamespace(account=None, releases=SimpleNamespace(owners={1: owners}.__getitem__))
+    for _ in range(2):
+        last = _on_server(con, ledger, table, "table", listed, "applied")  # type: ignore[arg-type]
+        assert (last.listed.release, last.owners is owners) == (2, True)
+        assert con.execute(last.rows).fetchall() == sorted(
+            con.execute("FROM released").fetchall(), key=lambda row: tuple(map(str, row))
+        )
+        con.execute("DROP TABLE last_cohorts_rows")
+    con.execute("UPDATE released SET note = 99 WHERE note = 3")
+    with pytest.raises(FileProblem, match=r"cohorts continue release 3 of the account, .* not its table"):
+        _on_server(con, ledger, table, "table", listed, "applied")  # type: ignore[arg-type]

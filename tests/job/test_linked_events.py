@@ -16,7 +16,7 @@ from duckanon.job.check import check_policy
 from duckanon.job.consistency import check_exact_events
 from duckanon.job.draft import draft
 from duckanon.job.linked_counts import LinkedPart, LinkedTables
-from duckanon.job.linked_release import count_known_events
+from duckanon.job.linked_release import _sensitive, count_known_events
 from duckanon.job.policy import Table
 from tests.job.conftest import LINKED_PEOPLE, LINKED_POLICY
 
@@ -352,3 +352,27 @@ def test_the_events_of_a_person_are_known_only_where_a_pseudonym_links_them(
         5,
         True,
     )
+
+
+def test_of_two_tables_with_the_same_sensitive_column_the_stricter_promise_shapes_the_labels() -> None:
+    """The other sensitive column is counted all the same, but one only shapes; an `l` of 1 asks for nothing."""
+    promises = {
+        "visits": {"max_confidence": 0.8, "l": 2, "t": 0.2},
+        "labs": {"max_confidence": 0.6, "l": 3, "t": 0.4},
+        "doses": {"max_confidence": 0.5, "l": 1},
+    }
+    tables = {
+        name: Table.model_validate(
+            {
+                "source": {"path": "a.parquet"},
+                "target": {"path": f"{name}.parquet"},
+                "columns": {"p": {"role": "person", "pseudonym": True}, column: "sensitive"},
+                "method": {"name": "release_linked"},
+                "promises": {"k": 5, **promises[name]},
+            }
+        )
+        for name, column in [("visits", "diagnosis"), ("labs", "Diagnosis"), ("doses", "drug")]
+    }
+    expected = {"sensitive": "Diagnosis", "max_confidence": 0.6, "l": 3, "t": 0.2}
+    assert _sensitive(tables) == expected
+    assert _sensitive({"doses": tables["doses"]}) == {"sensitive": "drug", "max_confidence": 0.5}

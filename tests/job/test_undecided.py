@@ -14,7 +14,7 @@ from hypothesis import given
 
 from duckanon._bridge import sql
 from duckanon.job import release, run
-from duckanon.job.draft import draft
+from duckanon.job.draft import _one_person, draft
 from duckanon.job.errors import PolicyError
 from duckanon.report import tables
 from tests.job.conftest import changed
@@ -134,6 +134,26 @@ OTHERS = st.sampled_from(
     ["['m', 'w'][1 + who % 2]", "20 + who % 50", "hash(i) % 3", "(hash(i) % 100000) / 100", "DATE '1950-01-01' + who",
      "NULL::INTEGER", "'a b c d e f ' || i", "i", "[i % 3]", "true"]
 )  # fmt: skip
+
+
+def test_the_first_key_of_people_is_that_of_the_draft_and_further_ones_are_dropped() -> None:
+    seen = [
+        ("age", "quasi-identifier", "named like an age."),
+        ("pid", "person key", "as many values as people."),
+        ("code", "undecided", "no hint."),
+        ("svnr", "person key", "as many values as people."),
+        ("weight", "weight", "named so."),
+        ("flu", "sensitive", "a diagnosis."),
+    ]
+    another = "as many values as people. Another column is the person key already."
+    assert _one_person(seen) == [
+        ("age", "quasi_identifier", "named like an age."),
+        ("pid", "person", "as many values as people."),
+        ("code", "?", "no hint."),
+        ("svnr", "identifier", another),
+        ("weight", "?", "weight: named so."),
+        ("flu", "sensitive", "a diagnosis."),
+    ]
 
 
 @pytest.mark.thorough

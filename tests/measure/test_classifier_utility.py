@@ -6,7 +6,8 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 
-from duckanon._measure.utility.classifiers import compare_classifiers, detect_released
+from duckanon._core.encoding.pairs import pair_tables
+from duckanon._measure.utility.classifiers import compare_classifiers, detect_released, features
 
 
 def people(rows: int, seed: int) -> pa.Table:
@@ -71,6 +72,20 @@ def test_linear_model_against_scikit_learn():
 
     assert row["trained_on_original"] == pytest.approx(expected(age, original["pay"].to_numpy()))
     assert row["trained_on_released"] == pytest.approx(expected(new, released["pay"].to_numpy()))
+
+
+def test_columns_of_linear_models_are_standardised_by_the_originals_rows():
+    """Of the rows that are used: a column of one value is centred only; far values of the release are cut off."""
+    original = pa.table({"x": [1.0, 3.0, 5.0, 900.0], "one": [7.0, 7.0, 7.0, 8.0], "sex": ["f", "m", "m", "f"]})
+    released = pa.table({"x": [5.0, 1e12, -7.0], "one": [9.0, 7.0, 6.0], "sex": ["f", "f", "m"]})
+    known, new = features(pair_tables(original, released), np.arange(3), np.array([0, 1]))
+    spread, sex = (8 / 3) ** 0.5, 2**0.5 / 3  # of 1, 3, 5, and of 0, 1, 1
+    np.testing.assert_allclose(known.linear.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(known.linear.std(axis=0), [1, 0, 1])
+    np.testing.assert_allclose(known.linear[:, 0], np.array([-2, 0, 2]) / spread)
+    np.testing.assert_allclose(new.linear, [[2 / spread, 2, -2 / 3 / sex], [1e6, 0, -2 / 3 / sex]])
+    assert known.categorical == [2]
+    assert known.trees[:, 0].tolist() == [1, 3, 5]  # trees split numbers as they are
 
 
 @pytest.mark.thorough

@@ -17,9 +17,11 @@ import pytest
 
 from duckanon._core.common.parameters import Kept
 from duckanon._methods.linked import ladders
+from duckanon._methods.linked.class_levels import _check_promise
 from duckanon._methods.linked.declared import SensitiveLimits
 from duckanon._methods.linked.ladders import find_column_levels, find_steps
 from duckanon._methods.linked.release import release_linked
+from duckanon._methods.linked.sensitive_values import SensitiveValues
 from tests.profiles import seeds
 
 COLUMNS = {"day": pa.date32(), "cost": pa.float64(), "code": pa.string(), "level": pa.int64()}
@@ -228,3 +230,23 @@ def test_a_ladder_of_many_columns_joins_each_a_few_times(monkeypatch: pytest.Mon
     find_steps(columns, np.zeros(30, np.int64), 3)
     tries = sum(range(sum(len(column.levels) - 1 for column in columns) + 1))
     assert len(calls) < 4 * tries
+
+
+def test_rows_that_tell_too_much_are_not_released() -> None:
+    """The count before a release: of six people with a row each, both of the second label have the same value."""
+    person, items, k = np.arange(6), np.array([[1, 1, 1, 1, 2, 2]]), 2
+    values = pa.chunked_array([["a", "b", "a", "b", "a", "a"]])
+
+    def check(level: list[int], k: int, limits: SensitiveLimits | None) -> None:
+        sure = None if limits is None else SensitiveValues.of_column(values, person, limits).of(person)
+        _check_promise(person, np.zeros(6, np.int64), [1], items, np.array(level), k, sure, 6)
+
+    half = SensitiveLimits(sensitive="value", max_confidence=0.5)
+    check([0] * 6, k, None)
+    check([0] * 4 + [1] * 2, k, half)  # level 1 is beyond the ladder: these rows go
+    check([0] * 6, k, SensitiveLimits(sensitive="value", max_confidence=1))
+    for limits in (half, SensitiveLimits(sensitive="value", l=2)):
+        with pytest.raises(AssertionError, match="tells too much about sensitive values"):
+            check([0] * 6, k, limits)
+    with pytest.raises(AssertionError, match="held by fewer than 3 people"):
+        check([0] * 6, 3, None)

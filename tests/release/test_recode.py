@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from duckanon._core.common.diversity import DiversityRule
 from duckanon._methods.recode.classes import Diversity, find_classes, find_diverse_classes
+from duckanon._methods.recode.coding import NumberCoding, encode_column
 from duckanon._methods.recode.column_losses import CodedRows, NumberColumn, SetColumn, TreeColumn, compute_losses
 from duckanon._methods.recode.cuts import CutNodes
 from duckanon._methods.recode.declared import RECODE
@@ -45,6 +46,15 @@ def test_certainty_penalty_of_a_table_by_hand() -> None:
     }
     expected = (1.5 / 4 + (7 / 3) / 4 + 1.5 / 4) / 3
     assert global_certainty_penalty(original, released, {"place": PLACES}) == pytest.approx(expected)
+
+
+def test_people_beyond_a_shared_end_are_a_tenth_of_the_range_away_from_it() -> None:
+    """Far values are only computed with: best among themselves, next best with the people at their end."""
+    values = [*np.repeat(np.arange(10.0, 60, 10), 20), 1000.0, 900.0, -5.0]
+    coding = encode_column("pay", pa.chunked_array([values]), 10, None, None, 1.0)
+    assert isinstance(coding, NumberCoding)
+    assert coding.lower.tolist() == coding.upper.tolist() == [6, 10, 20, 30, 40, 50, 54]
+    assert coding.codes.tolist() == [*np.repeat(np.arange(1, 6), 20), 6, 6, 0]
 
 
 rows_of_people = st.lists(

@@ -20,8 +20,17 @@ import duckanon
 from duckanon import spectral
 from duckanon._core.encoding.column_split import SplitOptions
 from duckanon._core.encoding.parts import read_doubles
-from duckanon._methods.synthesize.sequence_columns import Lengths, SequenceColumns, Sequences, find_personal_columns
-from duckanon._methods.synthesize.sequential_draw import draw_transitions, fit_transitions
+from duckanon._methods.releasable.safe_numbers import SafeNumbers
+from duckanon._methods.synthesize.sequence_columns import (
+    Lengths,
+    SequenceColumns,
+    Sequences,
+    cap_numbers,
+    find_personal_columns,
+    rank_among,
+    subtract_columns,
+)
+from duckanon._methods.synthesize.sequential_draw import Stage, StageColumn, draw_transitions, fit_transitions
 from duckanon.cli import statements
 from duckanon.cli.demo_command import FILES
 from tests.profiles import dear
@@ -226,6 +235,55 @@ def test_transitions_are_those_of_the_table_where_trees_tell_none_apart() -> Non
         for _ in range(400)
     ]
     assert 0.3 < np.mean(few) < 0.5  # not what is most likely, every time
+
+
+def test_numbers_of_next_rows_are_drawn_below_the_limit_of_each() -> None:
+    """The days to the next row of people who die, say; without the limits many numbers are beyond."""
+    random, people = np.random.default_rng(1), np.arange(600)
+    days = pa.array(random.integers(0, 50, 600).astype(np.int32))
+    gap = subtract_columns(
+        "gap",
+        pa.array(np.zeros(600, np.int32)).cast(pa.date32()),
+        days.cast(pa.date32()),
+        people,
+        SplitOptions(10, {}, [], "error", random),
+    )
+    numbers = rank_among(SafeNumbers.of(gap, people, 10), people)
+    kind = cap_numbers("kind", random.integers(0, 2, 600), 1)
+    columns = StageColumn("kind", kind, kind, people, None), StageColumn("gap", gap, gap, people, numbers)
+    stage = Stage(columns[:1], columns[1:], people, 20, 10, "off", random)
+    given = {"kind": (random.integers(0, 2, 400),) * 2}
+    highest = random.integers(5, 50, 400).astype(np.float64)
+    beyond = []
+    for limits in ({}, {"gap": highest}):
+        quantiles = {"gap": numbers.quantiles(people, people)}
+        drawn, is_broken = stage.draw(0, people, 400, given, quantiles, limits)
+        assert not is_broken.any()
+        beyond.append(int((read_doubles(numbers.grid.array(drawn["gap"][1], None)) > highest).sum()))
+    assert beyond[0] > 100
+    assert beyond[1] == 0
+
+
+def test_numbers_and_many_choices_stay_as_often_as_in_the_table() -> None:
+    """Seven next rows of ten have the weight of the row before, and the ward, one of twenty: by chance hardly any."""
+    random, shape = np.random.default_rng(1), (200, 4)
+    weight, ward = random.normal(75, 12, shape).round().astype(np.int64), random.integers(0, 20, shape)
+    for values in (weight, ward):
+        for visit in range(1, 4):
+            stays = random.random(200) < 0.7
+            values[stays, visit] = values[stays, visit - 1]
+    table = pa.table(
+        {
+            "patient": np.repeat(np.arange(200), 4),
+            "visit": np.tile(np.arange(4), 200),
+            "weight": weight.ravel(),
+            "ward": [f"w{one}" for one in ward.ravel()],
+        }
+    )
+    pairs = pairs_of(released(table, order_by="visit"), "visit")
+    assert len(pairs) == 600
+    for name in ("weight", "ward"):
+        assert 0.5 < np.mean([last[name] == row[name] for last, row in pairs]) < 0.9
 
 
 def test_numbers_of_rows_stand_for_three_people_or_nobody() -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from duckanon._methods.tables import cells as cells_module
 from duckanon._methods.tables import hidden_cell_audits as exact_module
 from duckanon._methods.tables import hidden_cell_audits as interval_module
 from duckanon._methods.tables.cell_key import KEY_BITS, VARIANCE, perturb_counts, tabulate_noise
@@ -97,6 +98,17 @@ def test_two_hierarchies_of_one_column_are_protected_together() -> None:
     pattern = hide_cells(cells, CellRule(4))
     assert ("N",) in names_of(cells, pattern.withheld)
     assert len(pattern.faults.cells) == 0
+
+
+def test_too_many_empty_cells_are_refused_before_they_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three labels and four, totals among them, have twelve cells; nine of them have somebody."""
+    counts = {("a", "x"): 3, ("a", "y"): 2, ("b", "z"): 4}
+    monkeypatch.setattr(cells_module, "MOST_CELLS", 12)
+    assert len(count_table(counts, ["one", "two"], with_empty=True)) == 12
+    monkeypatch.setattr(cells_module, "MOST_CELLS", 11)
+    with pytest.raises(ValueError, match="zeros must be 'public' for a table of 12 cells: empty cells are too many"):
+        count_table(counts, ["one", "two"], with_empty=True)
+    assert len(count_table(counts, ["one", "two"])) == 9
 
 
 @st.composite
@@ -351,6 +363,28 @@ def test_sums_meet_every_rule(con: duckdb.DuckDBPyConnection) -> None:
         "JOIN anon.cell_rules('workers', ['region', 'job'], 'wage', k := 3, dominance := [2, 80]) "
         "USING (region, job) WHERE is_primary AND published"
     ).fetchall() == [(0,)]
+
+
+def test_who_is_alone_in_a_hidden_cell_computes_no_small_one(con: duckdb.DuckDBPyConnection) -> None:
+    """A cell of one person and two of two are the corners of a rectangle: by plain ranks, knowing the one."""
+    sizes = {"a": (2, 9, 9, 2), "b": (1, 7, 7, 8), "c": (7, 8, 9, 9), "d": (9, 9, 8, 9)}
+    counts = {(row, "wxyz"[place]): size for row, each in sizes.items() for place, size in enumerate(each)}
+    values = ", ".join(f"('{row}', '{column}', {size})" for (row, column), size in counts.items())
+    con.execute(
+        "CREATE OR REPLACE TEMP TABLE paid AS SELECT one, two, 50 + hash(one, two, i) % 100 AS v "
+        f"FROM (VALUES {values}) AS t(one, two, n), range(n) AS r(i)"
+    ).fetchall()
+    rows = con.execute(
+        "SELECT one, two FROM anon.protect_table('paid', ['one', 'two'], 'v', k := 3, max_suppressed_fraction := 1) "
+        "WHERE NOT published"
+    ).fetchall()
+    cells = count_table(counts, ["one", "two"])
+    hidden, is_small = flags(cells, set(rows)), cells.value < 3
+    assert hidden[is_small].all()
+    for alone in np.flatnonzero(cells.value == 1):
+        is_unknown = hidden.copy()
+        is_unknown[alone] = False
+        assert not (derivable_by_rank(relation_matrix(cells), is_unknown) & is_small).any()
 
 
 @pytest.mark.thorough

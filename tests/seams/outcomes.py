@@ -103,7 +103,7 @@ def refusal_faults(message: str, drawn: Drawn, table: Rows, start: str = "") -> 
         faults.append(("words of DuckDB", shown))
     elif not re.match(start or rf"anon\.{drawn.function}: ", message):
         faults.append(("name of another function", shown))
-    elif "\n" in message.strip():
+    elif any(not start or not re.match(start, line) for line in message.strip().splitlines()[1:]):
         faults.append(("several lines", shown))
     if values := quoted_values(message, drawn.statement, table):
         faults.append(("value in a message", f"{values[:3]} in {shown}"))

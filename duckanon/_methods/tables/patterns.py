@@ -380,8 +380,8 @@ def _hide_more(task: _Task, hidden: Bools, audit: ExactAudit, faults: Faults, ro
     up = np.maximum(np.maximum(primary.above, 1e-3 * np.abs(system.value[: len(cells)])), 1.0)
     for cell in faults.known_to_owners.tolist():
         is_same = audit.determined_with == audit.determined_with[cell]
-        is_of_another = is_alone & ((owner != owner[cell]) | (cells.sums.people[cell] > 1))
-        flow.move(cell, up[cell], np.flatnonzero(is_same & is_of_another & (np.arange(len(cells)) != cell)))
+        is_of_another = is_alone & ((owner != owner[cell]) | (cells.sums.people[cell] > 1))  # never the cell itself
+        flow.move(cell, up[cell], np.flatnonzero(is_same & is_of_another))
     for cell in np.union1d(faults.derivable, faults.too_high).tolist():
         flow.move(cell, up[cell])
     down = np.minimum(primary.below, system.value[: len(cells)] - system.least[: len(cells)])

@@ -30,17 +30,6 @@ def narrow(numbers: Ints, size: int) -> Ints:
     return numbers.astype(np.min_scalar_type(max(size - 1, 0)))
 
 
-def number_classes(key: Ints, size: int) -> tuple[Ints, int]:
-    """Return the class of each combination, given the combinations' keys below ``size``, and the number of classes.
-
-    Classes may be empty, as long as they are few.
-    """
-    if size > 4 * len(key) + 1000:  # too many possible keys to count them all
-        groups = Groups(key, size)
-        return groups.of_entry, len(groups.keys)
-    return key, size
-
-
 def is_dense(keys: int, entries: int) -> bool:
     """Tell whether there are so few possible keys that they are counted one by one."""
     return keys <= _DENSE_SHARE * entries + 1000

@@ -25,7 +25,6 @@ from duckanon._methods.generalize.recoding.classes import (
     SensitiveEntries,
     is_dense,
     narrow,
-    number_classes,
 )
 from duckanon._methods.generalize.recoding.people import People
 from duckanon._methods.generalize.recoding.views import CellView, EntryView, sum_by_group
@@ -223,8 +222,8 @@ class PlanTable:
         if any(column.has_merged for column in closed):
             groups = [column.group[atoms[classes.example]] for column, atoms in zip(closed, self.atoms, strict=True)]
             sizes = [len(column.losses) for column in closed]
-            key, size = pack_columns(zip(groups, sizes, strict=True), len(classes.example))
-            classes, members = self._merge_classes(classes, key, size, is_promised)
+            key, _ = pack_columns(zip(groups, sizes, strict=True), len(classes.example))
+            classes, members = self._merge_classes(classes, key, is_promised)
             groups = [group[members] for group in groups]
         rows = [
             sum_by_group(group, classes.released, len(column.losses)).astype(np.int64)
@@ -246,9 +245,8 @@ class PlanTable:
         self.work += len(self.counts)
         return self._measure_classes(occupied.of_combination, occupied.examples, occupied.rows, is_promised)
 
-    def _merge_classes(self, classes: Classes, key: Ints, size: int, is_promised: bool) -> tuple[Classes, Ints]:
+    def _merge_classes(self, classes: Classes, key: Ints, is_promised: bool) -> tuple[Classes, Ints]:
         """Return classes made of others, given by a key for each of these, and one of them for each."""
-        key, size = number_classes(key, size)
         _, members, number = np.unique(key, return_index=True, return_inverse=True)
         number = number.reshape(-1)
         rows = sum_by_group(number, classes.rows, len(members))
