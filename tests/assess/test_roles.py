@@ -175,6 +175,29 @@ def test_the_number_of_a_visit_follows_from_nothing(con: duckdb.DuckDBPyConnecti
 
 
 @pytest.mark.parametrize(
+    ("value", "is_time"),
+    [
+        ("DATE '2024-01-01' + (hash(i, j) % 600)::INTEGER", True),
+        ("'2024-' || lpad((1 + hash(i, j) % 12)::VARCHAR, 2, '0')", True),
+        ("hash(i, j) % 5000", False),
+        ("'ward ' || hash(i, j) % 97", False),
+    ],
+)
+def test_rows_of_a_person_differ_by_dates_and_months_not_by_any_number(
+    con: duckdb.DuckDBPyConnection, value: str, is_time: bool
+) -> None:
+    con.execute(
+        f"""CREATE TABLE stays AS
+            SELECT 'K' || lpad((hash(i) % 1000000007)::VARCHAR, 10, '0') AS code, 'house ' || hash(i, 1) % 7 AS house,
+                   'plan ' || hash(i, 2) % 5 AS plan, {value} AS x
+            FROM range(200) AS t(i), range(3) AS u(j)"""
+    ).fetchall()
+    (why,) = con.execute("SELECT why FROM anon.assess('stays') WHERE column_name = 'code'").fetchone()
+    assert ("its rows differ by time" in why) is is_time
+    assert ("the values do not show whether it is a person or a group" in why) is not is_time
+
+
+@pytest.mark.parametrize(
     ("values", "is_country"),
     [
         (["no", "in"], False),  # codes of Norway and India, but two answers are nobody's nationality
