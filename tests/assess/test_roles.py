@@ -197,6 +197,18 @@ def test_rows_of_a_person_differ_by_dates_and_months_not_by_any_number(
     assert ("the values do not show whether it is a person or a group" in why) is not is_time
 
 
+@pytest.mark.parametrize(("years", "expected"), [(6, "person key"), (7, "household key")])
+def test_a_person_s_ages_differ_by_six_years_at_most(con: duckdb.DuckDBPyConnection, years: int, expected: str) -> None:
+    """In two of five pairs of rows, so that nine of ten are not nearer."""
+    con.execute(
+        f"""CREATE TABLE visits AS
+            SELECT 'K' || lpad((hash(i) % 1000000007)::VARCHAR, 10, '0') AS code, 'house ' || hash(i, 1) % 7 AS house,
+                   'plan ' || hash(i, 2) % 5 AS plan, 18 + i % 60 + CASE WHEN i % 5 < 2 THEN j * {years} ELSE 0 END AS x
+            FROM range(300) AS t(i), range(2) AS u(j)"""
+    ).fetchall()
+    assert roles_of(con, "visits")["code"] == expected
+
+
 @pytest.mark.parametrize(
     ("values", "is_country"),
     [

@@ -20,6 +20,7 @@ import duckanon
 from duckanon import spectral
 from duckanon._core.encoding.column_split import SplitOptions
 from duckanon._core.encoding.parts import read_doubles
+from duckanon._methods.synthesize import sequential_draw
 from duckanon._methods.synthesize.sequence_columns import Lengths, SequenceColumns, Sequences, find_personal_columns
 from duckanon._methods.synthesize.sequential_draw import draw_transitions, fit_transitions
 from duckanon.cli import statements
@@ -226,6 +227,31 @@ def test_transitions_are_those_of_the_table_where_trees_tell_none_apart() -> Non
         for _ in range(400)
     ]
     assert 0.3 < np.mean(few) < 0.5  # not what is most likely, every time
+
+
+def test_transitions_are_counted_of_columns_of_up_to_sixteen_choices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more, most are made by few people; numbers that follow others are drawn without."""
+    counted = []
+
+    def fit(last: np.ndarray, following: np.ndarray, *others: Any) -> np.ndarray:
+        counted.append(len(np.unique(following)))
+        return fit_transitions(last, following, *others)
+
+    monkeypatch.setattr(sequential_draw, "fit_transitions", fit)
+    row = np.arange(900)
+    random = np.random.default_rng(1)
+    table = pa.table(
+        {
+            "patient": row // 3,
+            "day": row % 3,
+            "ward": [f"w{code}" for code in random.integers(0, 16, 900)],
+            "room": [f"r{code}" for code in random.integers(0, 17, 900)],
+            "dose": np.where(random.random(900) < 0.4, 0.0, random.normal(size=900)),
+        }
+    )
+    released(table, k=3, order_by="day")
+    assert counted
+    assert set(counted) == {16}
 
 
 def test_numbers_of_rows_stand_for_three_people_or_nobody() -> None:
