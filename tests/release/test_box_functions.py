@@ -70,6 +70,15 @@ def test_boxes_hold_k_records_and_statistics_hold_the_truth(
             assert lower - slack <= value <= upper + slack
 
 
+@pytest.mark.parametrize("box", ["parts", "cell"])
+def test_a_table_of_too_few_values_for_any_stratum_is_refused(con: Connection, box: str) -> None:
+    con.execute("CREATE TABLE t AS SELECT i % 2 AS x, i % 3 AS sex FROM range(30) AS r(i)").fetchall()
+    with pytest.raises(
+        duckdb.InvalidInputException, match="column 'x' must have at least 3 values that are far enough"
+    ):
+        con.execute(f"FROM anon.boxes('t', ['x'], 5, l := 3, box := '{box}', by := ['sex'])").fetchall()
+
+
 @pytest.mark.parametrize(
     ("box", "holds"),
     [
