@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon.job.coarser_labels import CoarserLabels, Ladder, coarser_labels, levels_of
+from duckanon.job.coarser_labels import _merge_buckets as merged
 from duckanon.job.coarser_labels import _shorten_prefixes as shortened
 from duckanon.job.policy import Table
 from tests.profiles import dear
@@ -101,3 +102,9 @@ def test_codes_that_look_like_labels_are_shortened_as_others_are() -> None:
     codes = [f"{start}{i}" for start in ("02", "03") for i in (10, 11, 12)]
     rows = [("prefix", code, None, code) for code in codes] + [("prefix", "021*", None, '{"021*"}')]
     assert shortened(rows) == {label: f"{prefix[:3]}*" for _, prefix, _, label in rows}
+
+
+def test_three_buckets_of_nine_become_one_that_ends_where_they_do() -> None:
+    ends = [None, *map(str, range(10, 90, 10)), None]
+    rows = [("number", lower, upper, f"{lower} {upper}") for lower, upper in itertools.pairwise(ends)]
+    assert list(merged(rows).values()) == ["<30"] * 3 + ["[30, 60)"] * 3 + [">=60"] * 3
