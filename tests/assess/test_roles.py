@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from duckanon._measure.assess import vocabulary
+from duckanon._measure.assess.profiles import Numbers
 from tests.assess import role_tables
 from tests.sqltest import data_file
 
@@ -152,6 +153,11 @@ def test_a_weight_that_tells_the_region_is_not_harmless(con: duckdb.DuckDBPyConn
         con.register("role_table", pa.table({"region": region, "sampling_weight": 100 * 2.0**told * spread}))
         assert roles_of(con, "role_table") == {"region": "quasi-identifier", "sampling_weight": expected}
         con.unregister("role_table")
+
+
+def test_decimals_are_counted_as_they_are_written() -> None:
+    numbers = Numbers(np.array([1, 20.5, 3.25, 4.125, -5.0625, 0, np.nan, 1200.01]), 8)
+    assert numbers.decimals == {2: 2 / 7, 3: 1 / 7}
 
 
 def test_sex_in_eight_languages(con: duckdb.DuckDBPyConnection) -> None:
