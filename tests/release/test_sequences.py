@@ -216,6 +216,7 @@ def test_transitions_are_those_of_the_table_where_trees_tell_none_apart() -> Non
     shares = np.bincount(own)[None] / 4000
     leaves = np.zeros(4000, np.int64)
     factors = fit_transitions(last, own, people, leaves, shares, 10, random)
+    assert len(factors) == 4  # one for each choice of a last row: others count as the first
     assert factors[3].tolist() == [1.0, 1.0, 1.0]
     cells = last  # one leaf, and what the last row was
     drawn = draw_transitions(shares * factors, cells, last, random)
