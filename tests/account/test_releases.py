@@ -90,6 +90,17 @@ def test_a_forgotten_person_is_nobody_and_the_counts_stay(tmp_path: Path) -> Non
         assert not releases.forget(anna)
 
 
+def test_values_of_a_release_stay_its_own_where_later_releases_have_more(tmp_path: Path) -> None:
+    """A release is read again when more values are known than when it was entered."""
+    first: list[Row] = [(1, 0, 0), (2, 0, 1), (3, 1, 0), (4, 1, 1)]
+    second: list[Row] = [(1, 0, 2), (2, 0, 0), (3, 0, 1), (4, 0, 3)]
+    with Account(tmp_path / "account.sqlite", KEY, create=True) as account:
+        releases = Releases(account)
+        releases.enter([entry(account, first)], "first run", 0)
+        releases.enter([entry(account, second)], "second run", 1)
+        assert [(k, left) for k, left, _ in joint(releases)] == [(2, 2), (2, 2)]  # both values of a class, both times
+
+
 @pytest.mark.parametrize("name", ["people", "classes"])
 @pytest.mark.parametrize("release", [1, 2, 3])
 def test_an_account_that_lost_a_part_is_damaged(name: str, release: int, tmp_path: Path) -> None:

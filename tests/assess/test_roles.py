@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from duckanon._measure.assess import vocabulary
+from duckanon._measure.assess.profiles import Numbers
 from tests.assess import role_tables
 from tests.sqltest import data_file
 
@@ -169,6 +170,11 @@ def test_a_weight_that_varies_little_is_one_of_strata_of_fifty_rows(con: duckdb.
     con.unregister("role_table")
 
 
+def test_decimals_are_counted_as_they_are_written() -> None:
+    numbers = Numbers(np.array([1, 20.5, 3.25, 4.125, -5.0625, 0, np.nan, 1200.01]), 8)
+    assert numbers.decimals == {2: 2 / 7, 3: 1 / 7}
+
+
 def test_sex_in_eight_languages(con: duckdb.DuckDBPyConnection) -> None:
     names = ["sex", "Geschlecht", "sexe", "sexo", "sesso", "género", "geslacht", "płeć"]
     columns = ", ".join(f'(i >> {place}) % 2 AS "{name}"' for place, name in enumerate(names))
@@ -187,6 +193,41 @@ def test_the_number_of_a_visit_follows_from_nothing(con: duckdb.DuckDBPyConnecti
     reasons = dict(con.execute("SELECT column_name, why FROM anon.assess('visits')").fetchall())
     assert "follows" not in reasons["visit"]
     assert "follows from aq" in reasons["bq"]
+
+
+@pytest.mark.parametrize(
+    ("value", "is_time"),
+    [
+        ("DATE '2024-01-01' + (hash(i, j) % 600)::INTEGER", True),
+        ("'2024-' || lpad((1 + hash(i, j) % 12)::VARCHAR, 2, '0')", True),
+        ("hash(i, j) % 5000", False),
+        ("'ward ' || hash(i, j) % 97", False),
+    ],
+)
+def test_rows_of_a_person_differ_by_dates_and_months_not_by_any_number(
+    con: duckdb.DuckDBPyConnection, value: str, is_time: bool
+) -> None:
+    con.execute(
+        f"""CREATE TABLE stays AS
+            SELECT 'K' || lpad((hash(i) % 1000000007)::VARCHAR, 10, '0') AS code, 'house ' || hash(i, 1) % 7 AS house,
+                   'plan ' || hash(i, 2) % 5 AS plan, {value} AS x
+            FROM range(200) AS t(i), range(3) AS u(j)"""
+    ).fetchall()
+    (why,) = con.execute("SELECT why FROM anon.assess('stays') WHERE column_name = 'code'").fetchone()
+    assert ("its rows differ by time" in why) is is_time
+    assert ("the values do not show whether it is a person or a group" in why) is not is_time
+
+
+@pytest.mark.parametrize(("years", "expected"), [(6, "person key"), (7, "household key")])
+def test_a_person_s_ages_differ_by_six_years_at_most(con: duckdb.DuckDBPyConnection, years: int, expected: str) -> None:
+    """In two of five pairs of rows, so that nine of ten are not nearer."""
+    con.execute(
+        f"""CREATE TABLE visits AS
+            SELECT 'K' || lpad((hash(i) % 1000000007)::VARCHAR, 10, '0') AS code, 'house ' || hash(i, 1) % 7 AS house,
+                   'plan ' || hash(i, 2) % 5 AS plan, 18 + i % 60 + CASE WHEN i % 5 < 2 THEN j * {years} ELSE 0 END AS x
+            FROM range(300) AS t(i), range(2) AS u(j)"""
+    ).fetchall()
+    assert roles_of(con, "visits")["code"] == expected
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from duckanon.job.coarser_labels import CoarserLabels, Ladder, coarser_labels, levels_of
+from duckanon.job.coarser_labels import _merge_buckets as merged
 from duckanon.job.coarser_labels import _shorten_prefixes as shortened
 from duckanon.job.policy import Table
 from tests.profiles import dear
@@ -109,3 +110,9 @@ def test_of_more_than_256_levels_those_at_which_few_columns_are_coarser() -> Non
     assert sorted(levels_of(unknown[:8])) == sorted(itertools.product((0, 1), repeat=8))
     levels = [sum(level) for level in levels_of(unknown)]
     assert [levels.count(number) for number in range(10)] == [1, 9, 36, 84, 1, 1, 1, 1, 1, 1]
+
+
+def test_three_buckets_of_nine_become_one_that_ends_where_they_do() -> None:
+    ends = [None, *map(str, range(10, 90, 10)), None]
+    rows = [("number", lower, upper, f"{lower} {upper}") for lower, upper in itertools.pairwise(ends)]
+    assert list(merged(rows).values()) == ["<30"] * 3 + ["[30, 60)"] * 3 + [">=60"] * 3

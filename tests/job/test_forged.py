@@ -483,6 +483,16 @@ def test_a_sentence_that_the_job_does_not_write_is_a_contradiction(words: str, c
     ]
 
 
+def test_a_promise_over_all_releases_needs_their_account(copied: Path) -> None:
+    """The account is what says of how many releases the number was counted."""
+    words = "Over all releases of the account (2 people), at least 10 people share every list of classes."
+    joint = {"name": "joint_k", "asked": 2, "measured": 10, "passed": True, "words": words}
+    change_record(lambda record: table(record)["promises"].append(joint))
+    assert list(contradictions(read(RECORD))) == [("record", "account", "it is missing, and joint_k is promised")]
+    change_record(put("account", value={"path": "a.sqlite", "releases": 2, "people": 120, "joint_k": 10}))
+    assert list(contradictions(read(RECORD))) == []
+
+
 def forge_everything() -> None:
     """Publish a finer release under the same record, consistently: files, hashes, labels, counts and sentences."""
     change_rows("SELECT * FROM {} WHERE age <> 50")

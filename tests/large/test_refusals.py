@@ -67,6 +67,14 @@ THOROUGH = pytest.mark.thorough  # every release opens a database of its own, wh
             "duckanon.large.microaggregate: method must be 'fast'; got 'mdav'.",
             marks=THOROUGH,
         ),
+        (
+            large.recode,
+            {"by": ["pay"]},
+            "duckanon.large.recode: by must be None here, only anon.recode takes others; got ['pay'].",
+        ),
+        (large.recode, {"l": 2}, "duckanon.large.recode: l must be 1 here, only anon.recode takes others; got 2."),
+        # said as it is anyway
+        (large.recode, {"l": 1, "k": 1}, "duckanon.large.recode: k must be a whole number of at least 2; got 1."),
         pytest.param(
             large.recode,
             {"effort": "some"},

@@ -7,7 +7,13 @@ from sklearn.linear_model import Ridge
 from sklearn.metrics import r2_score
 
 from duckanon._core.encoding.pairs import pair_tables
-from duckanon._measure.utility.classifiers import compare_classifiers, detect_released, features
+from duckanon._measure.utility.classifiers import (
+    Features,
+    compare_classifiers,
+    detect_released,
+    features,
+    probabilities,
+)
 
 
 def people(rows: int, seed: int) -> pa.Table:
@@ -30,6 +36,21 @@ def swapped(table: pa.Table) -> pa.Table:
 def measured(*tables, **options) -> dict[tuple[str, str], dict]:
     found = compare_classifiers(*tables, random=np.random.default_rng(1), **options)
     return {(row["model"], row["measure"]): row for row in found.to_pylist()}
+
+
+@pytest.mark.parametrize(
+    ("model", "target", "expected"),
+    [
+        ("constant", [0, 2, 2, 2], [0.25, 0, 0.75]),
+        ("constant", [2, 2, 2, 2], [0, 0, 1]),
+        ("linear", [2, 2, 2, 2], [0, 0, 1]),
+    ],
+)
+def test_who_knows_only_the_distribution_says_its_shares(model, target, expected):
+    """A class that was not trained has the probability 0; a single one is certain."""
+    rows = Features(np.arange(4.0)[:, None], np.arange(4.0)[:, None], [])
+    shares = probabilities(model, rows, np.array(target), rows.take(np.arange(2)), 3, np.random.default_rng(1))
+    assert shares.tolist() == [expected, expected]
 
 
 @pytest.mark.thorough

@@ -70,6 +70,33 @@ def test_boxes_hold_k_records_and_statistics_hold_the_truth(
             assert lower - slack <= value <= upper + slack
 
 
+@pytest.mark.parametrize("box", ["parts", "cell"])
+def test_a_table_of_too_few_values_for_any_stratum_is_refused(con: Connection, box: str) -> None:
+    con.execute("CREATE TABLE t AS SELECT i % 2 AS x, i % 3 AS sex FROM range(30) AS r(i)").fetchall()
+    with pytest.raises(
+        duckdb.InvalidInputException, match="column 'x' must have at least 3 values that are far enough"
+    ):
+        con.execute(f"FROM anon.boxes('t', ['x'], 5, l := 3, box := '{box}', by := ['sex'])").fetchall()
+
+
+@pytest.mark.parametrize(
+    ("box", "holds"),
+    [
+        ("rounded", "day(born.lo) = 1 AND day(born.hi + 1) = 1"),
+        ("cell", "age.lo % 2 = 0 AND age.hi % 2 = 0"),
+        ("bounds", "age.lo % 2 = 1 AND age.hi % 2 = 1 AND day(born.lo) BETWEEN 11 AND 19"),
+    ],
+)
+def test_ends_are_values_of_people_only_where_bounds_are_asked_for(con: Connection, box: str, holds: str) -> None:
+    """All ages are odd, so that what is midway is even, and nobody was born on the first or last days of a month."""
+    con.execute(
+        "CREATE TABLE t AS SELECT make_date(1950 + i, 1 + i % 12, 11 + i % 9) AS born, 2 * i + 1 AS age "
+        "FROM range(40) AS r(i)"
+    ).fetchall()
+    ends = f"FROM anon.boxes('t', ['born', 'age'], 5, box := '{box}', bounds_are_public := true)"
+    assert rows(con, f"SELECT DISTINCT {holds} {ends}") == [(True,)]
+
+
 @pytest.mark.thorough
 def test_labelled_records_find_a_box_that_holds_them(con: Connection) -> None:
     con.execute(

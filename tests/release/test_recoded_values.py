@@ -85,6 +85,19 @@ def test_sql_writes_and_reads_the_same_sets(con: duckdb.DuckDBPyConnection) -> N
         assert read == members
 
 
+def test_the_root_of_a_hierarchy_is_all_of_its_values(con: duckdb.DuckDBPyConnection) -> None:
+    """A class of places of both provinces may be of any place, whether somebody of the table lives there or not."""
+    con.execute(
+        """CREATE TABLE t AS SELECT ['Linz', 'Graz'][1 + i // 3] AS place FROM range(6) AS r(i);
+        CREATE TABLE places AS FROM (VALUES
+            ('Linz', 'Upper Austria', '*'), ('Wels', 'Upper Austria', '*'), ('Graz', 'Styria', '*')
+        ) AS v(place, province, everywhere)"""
+    ).fetchall()
+    query = "SELECT DISTINCT place FROM anon.recode('t', ['place'], 6, hierarchies := MAP {'place': 'places'}"
+    assert con.execute(f"{query}, output := 'value')").fetchall() == [(["Graz", "Linz", "Wels"],)]
+    assert con.execute(f"{query})").fetchall() == [("*",)]
+
+
 def test_measures_tell_a_value_with_a_comma_from_a_set(con: duckdb.DuckDBPyConnection) -> None:
     """A class of {'a, b', c} names two values and not three: no original 'a' is in it."""
     con.execute(

@@ -21,6 +21,7 @@ from duckanon import spectral
 from duckanon._core.encoding.column_split import SplitOptions
 from duckanon._core.encoding.parts import read_doubles
 from duckanon._methods.releasable.safe_numbers import SafeNumbers
+from duckanon._methods.synthesize import sequential_draw
 from duckanon._methods.synthesize.sequence_columns import (
     Lengths,
     SequenceColumns,
@@ -224,6 +225,7 @@ def test_transitions_are_those_of_the_table_where_trees_tell_none_apart() -> Non
     shares = np.bincount(own)[None] / 4000
     leaves = np.zeros(4000, np.int64)
     factors = fit_transitions(last, own, people, leaves, shares, 10, random)
+    assert len(factors) == 4  # one for each choice of a last row: others count as the first
     assert factors[3].tolist() == [1.0, 1.0, 1.0]
     cells = last  # one leaf, and what the last row was
     drawn = draw_transitions(shares * factors, cells, last, random)
@@ -284,6 +286,31 @@ def test_numbers_and_many_choices_stay_as_often_as_in_the_table() -> None:
     assert len(pairs) == 600
     for name in ("weight", "ward"):
         assert 0.5 < np.mean([last[name] == row[name] for last, row in pairs]) < 0.9
+
+
+def test_transitions_are_counted_of_columns_of_up_to_sixteen_choices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of more, most are made by few people; numbers that follow others are drawn without."""
+    counted = []
+
+    def fit(last: np.ndarray, following: np.ndarray, *others: Any) -> np.ndarray:
+        counted.append(len(np.unique(following)))
+        return fit_transitions(last, following, *others)
+
+    monkeypatch.setattr(sequential_draw, "fit_transitions", fit)
+    row = np.arange(900)
+    random = np.random.default_rng(1)
+    table = pa.table(
+        {
+            "patient": row // 3,
+            "day": row % 3,
+            "ward": [f"w{code}" for code in random.integers(0, 16, 900)],
+            "room": [f"r{code}" for code in random.integers(0, 17, 900)],
+            "dose": np.where(random.random(900) < 0.4, 0.0, random.normal(size=900)),
+        }
+    )
+    released(table, k=3, order_by="day")
+    assert counted
+    assert set(counted) == {16}
 
 
 def test_numbers_of_rows_stand_for_three_people_or_nobody() -> None:

@@ -172,6 +172,23 @@ def test_sdcmicro_interaction(con: duckdb.DuckDBPyConnection) -> None:
     assert ((1 - np.exp(-unseen)) / unseen).mean() == pytest.approx(0.613131420833705, rel=1e-7)
 
 
+@pytest.mark.parametrize("interactions", ["NULL", "[['a', 'b']]"])
+def test_rows_of_nobody_are_as_good_as_left_out(
+    con: duckdb.DuckDBPyConnection, interactions: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their values are none of the combinations that there may be at most: people have five by five."""
+    monkeypatch.setattr(uniques, "LARGEST_GRID", 25)
+    con.execute(
+        """CREATE TABLE t AS SELECT i AS who, (i * i % 17) // 4 AS a, i % 5 AS b FROM range(30) AS r(i)
+           UNION ALL FROM (VALUES (NULL, 7, 0), (NULL, 7, 8), (NULL, 1, 1))"""
+    ).fetchall()
+    con.execute("CREATE TABLE people AS FROM t WHERE who IS NOT NULL").fetchall()
+    query = "FROM anon.population_uniques('{}', ['a', 'b'], 90, person := 'who', interactions := {})"
+    found, expected = (con.execute(query.format(name, interactions)).fetchall() for name in ("t", "people"))
+    assert found == expected
+    assert all(row[1] is not None for row in found if row[0] == "log_linear")
+
+
 def likeliest(counts: np.ndarray, interactions: list[tuple[int, ...]]) -> np.ndarray:
     """Fit a Poisson model by iterated weighted least squares, with a column for every effect."""
     axes = range(counts.ndim)
