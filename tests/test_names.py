@@ -36,9 +36,6 @@ CLEAN = (
 )  # fmt: skip
 """The packages, and modules beside them, in which no variable has such a name any more, but for `FEW` each."""
 
-LEFT = frozenset({"roles.py", "uniques.py"})
-"""Modules of `_measure` that still have such names."""
-
 FEW = 6
 
 
@@ -89,7 +86,7 @@ def test_variables_say_what_they_are(package: str) -> None:
     found = [
         f"{path.name}:{name}"
         for path, tree in modules().items()
-        if place in (path, *path.parents) and path.name not in LEFT
+        if place in (path, *path.parents)
         for name in banned_names(tree)
     ]
     assert len(found) <= FEW, found

@@ -136,16 +136,16 @@ def _fit_part(levels: Sequence[Ints], counts: Floats, part: list[list[int]]) -> 
     counted = np.zeros(shape)
     np.add.at(counted, places_in_grid, counts)
     everybody = counts.sum()
-    others = [tuple(axis for axis, place in enumerate(columns) if place not in places) for places in part]
-    targets = [counted.sum(axis=axes, keepdims=True) for axes in others]
+    summed_axes = [tuple(axis for axis, place in enumerate(columns) if place not in places) for places in part]
+    targets = [counted.sum(axis=axes, keepdims=True) for axes in summed_axes]
     fitted = np.full(shape, everybody / counted.size)
     for _ in range(_SWEEPS):
         largest_error = 0.0
-        for axes, target in zip(others, targets, strict=True):
+        for axes, target in zip(summed_axes, targets, strict=True):
             progress.check()
-            found = fitted.sum(axis=axes, keepdims=True)
-            largest_error = max(largest_error, float(np.abs(found - target).max()))
-            fitted *= np.divide(target, found, out=np.zeros_like(target), where=found > 0)
+            sums = fitted.sum(axis=axes, keepdims=True)
+            largest_error = max(largest_error, float(np.abs(sums - target).max()))
+            fitted *= np.divide(target, sums, out=np.zeros_like(target), where=sums > 0)
         if largest_error <= _TOLERANCE * everybody:
             break
     return np.asarray(fitted[places_in_grid] / everybody)
@@ -195,9 +195,9 @@ def zayatz(histogram: Histogram) -> float:
     """
     people, population, alone = histogram.people, histogram.population, histogram.of_size(1)
     steps = np.arange(int(histogram.sizes.max()) - 1, dtype=np.float64)
-    others = np.clip((population - people - steps) / np.maximum(population - 1 - steps, 1), 0, None)
-    none_of_others = np.concatenate([[1.0], np.cumprod(others)])
-    seen_once = histogram.sizes * histogram.sampled * none_of_others[histogram.sizes.astype(np.int64) - 1]
+    shares = np.clip((population - people - steps) / np.maximum(population - 1 - steps, 1), 0, None)
+    none_of_rest = np.concatenate([[1.0], np.cumprod(shares)])
+    seen_once = histogram.sizes * histogram.sampled * none_of_rest[histogram.sizes.astype(np.int64) - 1]
     return alone * alone / float(histogram.classes @ seen_once)
 
 
@@ -217,11 +217,11 @@ def _pitman_starts(histogram: Histogram) -> list[tuple[float, float]]:
     people, classes, alone = histogram.people, float(histogram.classes.sum()), histogram.of_size(1)
     ratio = alone * (alone - 1) / max(histogram.of_size(2), 1)
     divisor = 2 * alone * classes + alone * ratio - people * ratio
-    others = [(share * people, alpha) for share in (0.01, 0.1, 1.0) for alpha in (0.1, 0.5, 0.9)]
+    starts = [(share * people, alpha) for share in (0.01, 0.1, 1.0) for alpha in (0.1, 0.5, 0.9)]
     if divisor == 0:
-        return others
+        return starts
     theta = (people * classes * ratio - alone * (people - 1) * (2 * classes + ratio)) / divisor
-    return [(theta, (theta * (alone - people) + (people - 1) * alone) / (people * classes)), *others]
+    return [(theta, (theta * (alone - people) + (people - 1) * alone) / (people * classes)), *starts]
 
 
 def _pitman_newton(histogram: Histogram, theta: float, alpha: float) -> tuple[float, float] | None:
@@ -298,22 +298,22 @@ def _expit(value: float) -> float:
 def _root(errors: Callable[[Floats], Floats], start: Floats, steps: int) -> Floats | None:
     """Solve two equations by Levenberg and Marquardt's steps between the bounds; None where there is no solution."""
     place, damping = start, 1e-3
-    found = errors(place)
+    current = errors(place)
     for _ in range(steps):
-        if np.abs(found).max() < _SOLVED_EXACTLY:
+        if np.abs(current).max() < _SOLVED_EXACTLY:
             break
         slopes = np.column_stack([(errors(place + move) - errors(place - move)) / (2 * _MOVE) for move in _MOVES])
         normal = slopes.T @ slopes
-        step = np.linalg.lstsq(normal + damping * np.diag(normal.diagonal()), slopes.T @ found, rcond=None)[0]
+        step = np.linalg.lstsq(normal + damping * np.diag(normal.diagonal()), slopes.T @ current, rcond=None)[0]
         moved = np.clip(place - step, -_BOUND, _BOUND)
-        others = errors(moved)
-        if others @ others < found @ found:
-            place, found, damping = moved, others, damping / 10
+        moved_errors = errors(moved)
+        if moved_errors @ moved_errors < current @ current:
+            place, current, damping = moved, moved_errors, damping / 10
         elif damping > _MOST_DAMPED or np.array_equal(moved, place):
             break
         else:
             damping *= 10
-    return place if np.abs(found).max() < _SOLVED else None
+    return place if np.abs(current).max() < _SOLVED else None
 
 
 def _shlosser(histogram: Histogram, variant: str) -> float:
@@ -366,12 +366,12 @@ def population_uniques(
     chosen = _dankar(estimates, counted.sampled)
     rows = [_row(counted, method, uniques) for method, uniques in estimates.items()]
     rows.append(_row(counted, "dankar", estimates[chosen]) | {"chosen": chosen})
-    alone, found = None, None
+    alone, matches = None, None
     if sizes.sum() == counted.people:  # nobody has several combinations of values
         populated = classes if sizes.all() else classes.filter(pa.array(sizes > 0))
-        alone, found = log_linear(populated, counted.sampled, interactions or (), variant)
+        alone, matches = log_linear(populated, counted.sampled, interactions or (), variant)
     rows.append(_row(counted, "log_linear", None if alone is None else alone / counted.sampled))
-    rows.append({"method": "log_linear_matches", "in_table": found})
+    rows.append({"method": "log_linear_matches", "in_table": matches})
     return report_rows(rows, POPULATION_UNIQUES_ROWS)
 
 
