@@ -324,6 +324,15 @@ def test_classes_have_k_people_where_people_have_several_rows(seed):
         check(counts, columns, k, limit, persons=persons)
 
 
+@pytest.mark.parametrize(("k", "sizes"), [(1, None), (5, np.array([5, 6, 7]))])
+def test_a_class_of_one_row_is_released_where_that_is_enough(k, sizes):
+    """It has the values of its row: of a class of one person, or of five people of a population."""
+    ages = PlanColumn(np.array([0, 1, 2]), OrderedStructure(np.array([20.0, 40.0, 60.0])))
+    result = check(np.array([1, 1, 3]), [ages], k, 0, sizes=sizes)
+    assert result.is_released.tolist() == [True] * 3
+    assert (result.suppressed, result.gcp) == (0, 0)
+
+
 @dear
 @given(st.integers(0, 10**9))
 def test_classes_have_k_people_of_a_population(seed):

@@ -16,7 +16,7 @@ from sklearn.metrics import adjusted_rand_score
 from duckanon import spectral
 from duckanon._core.common import progress
 from duckanon._methods.swap.clusters import find_clusters, find_independent_rotation, size_bounds, swap_in_clusters
-from duckanon._methods.swap.pica import STEP, SizeSearch, Verdict, search_size
+from duckanon._methods.swap.pica import STEP, ClusterSwap, SizeSearch, Verdict, search_size
 from duckanon._methods.swap.spectral_clusters import spectral_coordinates
 from tests.profiles import cheap
 
@@ -427,3 +427,27 @@ def test_search_refuses_where_nothing_passes():
     assert search_size(lambda size: Verdict(next(answers), {}), 500, 5).cluster_size == 500
     with pytest.raises(ValueError, match=r"rows must be a whole number of at least 2; got 1\.$"):
         search_size(lambda size: Verdict(True, {}), 1, 0)
+
+
+@pytest.mark.parametrize(("checks", "has_copies"), [("error", True), ("repair", False)])
+def test_a_search_leaves_copies_out_only_where_the_release_does(
+    monkeypatch: pytest.MonkeyPatch, checks: str, has_copies: bool
+) -> None:
+    """A fifth of the rows is not swapped, then none is: what refuses copies must not be tried without them."""
+
+    def swap(matrix: np.ndarray, labels: np.ndarray, basis: str, random: np.random.Generator) -> np.ndarray:
+        swapped = np.column_stack([random.permutation(column) for column in matrix.T])
+        swapped[: int(share * len(matrix))] = matrix[: int(share * len(matrix))]
+        return swapped
+
+    monkeypatch.setattr("duckanon._methods.swap.pica.swap_in_clusters", swap)
+    monkeypatch.setattr("duckanon._methods.swap.pica.search_size", lambda passes, rows, rank: passes(rows))
+    table = pa.table({f"x{index}": generator(index).normal(size=300) for index in range(3)})
+    found = ClusterSwap.of(table, None, "error", "pca", "bisect", checks, generator())
+    share = 0.2
+    trial = found.search(None)
+    assert (trial.numbers["exact_copies"] > 0.1) == has_copies
+    share = 1.0
+    trial = found.search(None)
+    assert not trial.passed
+    assert (trial.numbers.get("kept", 1) < 0.5) != has_copies  # too few rows are left
