@@ -442,3 +442,19 @@ def test_missing_values_stay_missing_where_enough_people_share_them(con: duckdb.
     labels = dict(con.execute("SELECT column_name, label FROM p WHERE covers = 'null'").fetchall())
     assert labels == {"x": None, "y": "*"}  # nobody's y is missing
     assert con.execute("SELECT count(*) - count(x) FROM anon.apply_plan('t', 'p')").fetchone() == (20,)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([1, 3, 5] * 5, {"1": 5, "3": 5, "5": 5}),
+        ([1, 3, 5] * 5 + [6, 7, 8], {"1": 5, "3": 5, ">=5": 8}),  # from 5 on, which is no one person's
+        ([1, 3, 5] * 5 + [0, -1], {"<2": 7, "3": 5, "5": 5}),
+    ],
+)
+def test_values_that_enough_people_share_keep_their_names_in_steps(
+    con: Connection, values: list[int], expected: dict[str, int]
+) -> None:
+    con.execute("CREATE TABLE odd AS SELECT unnest(?) AS x", [values]).fetchall()
+    query = "SELECT x, count(*) FROM anon.generalize('odd', ['x'], 5, methods := MAP {'x': 'round'}) GROUP BY x"
+    assert dict(rows(con, query)) == expected

@@ -5,9 +5,14 @@ from __future__ import annotations
 import re
 
 import duckdb
+import numpy as np
+import pyarrow as pa
 import pytest
 
-from duckanon._methods.generalize.hierarchies import read_hierarchies
+from duckanon._methods.generalize.hierarchies import HierarchyTable, read_hierarchies
+from duckanon._methods.generalize.leaves import Holders, read_text_leaves
+from duckanon._methods.generalize.methods import Hierarchy
+from duckanon._methods.generalize.recoding.axes import ColumnRecoding
 from tests.sqltest import registered
 
 _COMPARED = "'people', 'shown', ['city', 'age']"
@@ -85,3 +90,15 @@ def test_rows_of_spark_are_refused_too() -> None:
     assert read_hierarchies(rows[:2])["city"].path("Ulm") == ("Ulm",)
     with pytest.raises(ValueError, match=r'the hierarchy of column "city" must give .* got 1 with several\.$'):
         read_hierarchies(rows)
+
+
+def test_values_that_nobody_is_released_with_are_called_as_the_root() -> None:
+    """By name, or by their province, the plan would tell of people who are suppressed."""
+    provinces = {"Linz": "Upper Austria", "Wels": "Upper Austria", "Graz": "Styria", "Leoben": "Styria"}
+    rows = [(town, level, label) for town, name in provinces.items() for level, label in ((1, name), (2, "*"))]
+    towns = pa.chunked_array([["Graz", "Linz", "Wels"]])
+    leaves = read_text_leaves("town", towns, Holders(np.array([2, 20, 20])))
+    groups = ColumnRecoding(np.array([2, 0, 1]), np.array([0.0, 0.0, 1.0]), np.array([20, 20, 0]), rest=2)
+    buckets = Hierarchy(leaves, HierarchyTable("town", rows)).buckets(groups)
+    labels = {bucket.lower: bucket.label for bucket in buckets if bucket.covers == "value"}
+    assert labels == {"Linz": "Linz", "Wels": "Wels", "Graz": "*", "Leoben": "*"}

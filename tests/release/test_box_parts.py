@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from duckanon._core.common.people import NOBODY, count_people
 from duckanon._core.numbers.ends import round_outward
 from duckanon._core.numbers.parts import NumberParts, _find_first_at_least, cut_column
-from duckanon._core.numbers.support import Decimals, find_support
+from duckanon._core.numbers.support import Calendar, Decimals, find_support
 from duckanon._methods.boxes.make import BoxOptions, make_boxes
 from tests.profiles import cheap, dear
 from tests.release.coded import check_held
@@ -87,6 +87,23 @@ def test_roundest_lies_in_the_gap(pairs):
 )
 def test_roundest_number(low, high, roundest):
     assert Decimals(0).roundest(np.array([float(low)]), np.array([float(high)])).tolist() == [roundest]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "roundest"),
+    [
+        ("1989-12-20", "1990-03-15", "1990-01-01"),  # a decade begins before the middle, and none after it
+        ("1989-10-20", "1990-01-20", "1990-01-01"),  # after the middle, and none before it
+        ("1990-02-03", "1991-11-20", "1991-01-01"),
+        ("1985-05-05", "2004-01-01", "1990-01-01"),  # of two decades the nearer one
+        ("1985-05-05", "2014-01-01", "2000-01-01"),
+        ("2021-03-04", "2021-03-06", "2021-03-05"),
+    ],
+)
+def test_roundest_day(low, high, roundest):
+    days = [float(np.datetime64(day).astype(int)) for day in (low, high, roundest)]
+    calendar = Calendar.of(np.array(days) * 86_400e6)
+    assert calendar.roundest(np.array(days[:1]), np.array(days[1:2])).tolist() == [days[2]]
 
 
 def test_units():
