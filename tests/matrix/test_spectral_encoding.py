@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from duckanon._core.encoding.column_codecs import NumberColumn, refuse_few_rows
+from duckanon._core.encoding.column_codecs import CategoryColumn, NumberColumn, refuse_few_rows
 from duckanon._core.encoding.fit import fit_columns
 from duckanon._core.encoding.sources import open_source
 from tests.profiles import cheap
@@ -347,3 +347,9 @@ def test_codes_stay_in_their_range(low, high, step):
         assert low <= code <= high
         assert (code - low) % step == 0
     assert min(codes[3:]) >= high - step - (high - low) / 2**52
+
+
+def test_two_values_come_back_by_sign() -> None:
+    """A row that is neither, such as one of a value that was never seen, is the first."""
+    column = CategoryColumn("sex", pa.string(), ("f", "m"))
+    assert column.back(np.array([[-0.2, 0.3, 0.0]])).to_pylist() == ["f", "m", "f"]

@@ -549,3 +549,14 @@ def test_numbers_that_a_few_people_have_are_not_usual() -> None:
     table = pa.table({"rooms": [1] * 50 + [2] * 50 + [3] * 4, "height": np.random.default_rng(1).normal(size=104)})
     columns = split_columns(table, None, SplitOptions(10, {}, ["rooms"], "category"))
     assert is_usual(columns).tolist() == [True] * 100 + [False] * 4
+
+
+def test_leaves_may_have_just_as_many_people_as_asked() -> None:
+    """Five people with three rows each are a leaf, whatever the sum of fifteen thirds is; four are none."""
+    for people, expected in ((5, 2), (4, 1)):
+        of_person = np.repeat(np.arange(20), 3)
+        weights = np.full(60, 1 / 3)
+        features = (of_person < people).astype(np.float32)[:, None]
+        response = Response(np.zeros(60, np.int64), 0, features[:, 0].astype(np.float64))
+        tree = grow_tree(features, response, 5, weights, np.random.default_rng(1))
+        assert len(np.unique(tree.leaves(features))) == expected
