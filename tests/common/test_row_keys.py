@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from duckanon._core.common.row_keys import group_keys, number_keys, order_keys, pack_columns, rank_keys
+from duckanon._core.common.row_keys import LARGEST_KEY, group_keys, number_keys, order_keys, pack_columns, rank_keys
 
 
 @pytest.mark.parametrize("rows", [0, 1, 500])
@@ -36,3 +36,11 @@ def test_columns_are_packed_in_the_order_of_their_rows(rows: int, sizes: list[in
         assert (numbers == number.reshape(-1)).all()
     assert (group_keys(keys).firsts == first).all()
     assert (group_keys(keys).counts == counts).all()
+
+
+def test_a_product_of_counts_stays_below_the_largest_key() -> None:
+    """Just that many are too many: the first column is numbered anew."""
+    codes = np.array([2**31 - 1, 0, 5])
+    keys, most = pack_columns([(codes, 2**31), (codes, 2**31)], 3)
+    assert most < LARGEST_KEY
+    assert np.argsort(keys).tolist() == [1, 2, 0]

@@ -13,8 +13,11 @@ import pytest
 
 from duckanon import large, spectral
 from duckanon._core.common import progress
+from duckanon._core.encoding.column_split import SplitOptions, read_special
+from duckanon._core.encoding.whole_sources import ColumnCounts, split_counts
 from duckanon._methods.synthesize import table_parts
-from duckanon._methods.synthesize.table_parts import fewest_people
+from duckanon._methods.synthesize.sequences import DrawOptions
+from duckanon._methods.synthesize.table_parts import SequenceSynthesis, fewest_people
 from duckanon.large import synthesize_release, workspace
 from duckanon.large.workspace import Budget, interrupt_all
 
@@ -250,3 +253,21 @@ def test_histories_in_parts_are_like_those_of_the_table(tmp_path: Path) -> None:
 def test_a_part_has_two_leaves_and_keeps_at_most_a_quarter_out(k: int, leaf: int, keep_out: int) -> None:
     enough = (n for n in range(1, 1000) if n >= k and n // leaf >= 2 and keep_out / n <= 1 / 4)
     assert fewest_people(k, leaf, keep_out) == next(enough)
+
+
+@pytest.mark.parametrize(("name", "specials"), [("hour", 0), ("dose", 1)])
+def test_an_hour_that_many_share_is_no_special_one_where_it_orders_rows(name: str, specials: int) -> None:
+    """A third of the rows has the same value: of whole numbers only gaps between rows are drawn."""
+    random = np.random.default_rng(1)
+    numbers = np.where(random.random(600) < 1 / 3, 0, random.integers(1, 5_000, 600)).astype(np.int32)
+    values, rows = np.unique(numbers, return_counts=True)
+    array = pa.array(values if name == "hour" else values / 7)
+    counted = ColumnCounts.of(name, array, rows, rows, 5, 10_000, None)
+    special = read_special("auto", [name])
+    reading = SplitOptions(5, special, None, "category", random)
+    split = split_counts([counted], 5, special, [], "category", random)
+    assert split[0][0].choices == 2
+    made = SequenceSynthesis.of(
+        [counted], split, pa.schema([(name, array.type)]), [], [name], reading, DrawOptions(5, None, 3, "auto")
+    )
+    assert made.whole[name].column.choices == specials + 1

@@ -10,10 +10,12 @@ from typing import NamedTuple
 
 import duckdb
 import hypothesis.strategies as st
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 
+from duckanon._measure.assess.special_uniques import MOST_BYTES, Cells, _score_cells
 from tests.profiles import dear
 from tests.sqltest import data_file
 
@@ -267,3 +269,12 @@ def test_too_many_sets_are_refused(con: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(duckdb.Error, match=r"anon.special_uniques: up to 24 of 24 columns make 16,777,215 sets, more "):
         con.execute(f"FROM anon.special_uniques('wide', {names})").fetchall()
     assert len(con.execute(f"FROM anon.special_uniques('wide', {names}, max_size := 2)").fetchall()) == 50
+
+
+def test_as_many_sets_as_bytes_hold_a_bit_of_each_row() -> None:
+    """20 columns make 21,699 sets of up to five: of 8 * 2^31 bits each of 800,000 rows has 21,474."""
+    count = 800_000
+    assert 8 * MOST_BYTES // count < sum(math.comb(20, size) for size in range(1, 6)) < 9 * MOST_BYTES // count
+    nothing = np.zeros(count, np.int8)
+    with pytest.raises(ValueError, match=r"make 21,699 sets, more than 21,474"):
+        _score_cells(Cells([None] * 20, nothing, None, nothing, nothing, 0), 5, "sdcmicro")
