@@ -11,10 +11,10 @@ CREATE OR REPLACE MACRO anon._largest_share(n, k, beta, start) AS
              CASE WHEN x < 1e-4 THEN x - x * x / 2 + x * x * x / 6 ELSE 1 - exp(-x) END)[1]
          WHEN n = k THEN pow(1 - beta, 1 / n)
          ELSE list_reduce(
-             list_prepend(least(start, 1 - 1e-6),
+             list_concat([least(start, 1 - 1e-6)],
                           list_transform(range(CASE WHEN start > 0.1 THEN 40 ELSE 8 END), lambda step: 0.0)),
              lambda share, step: list_transform(
-                 [list_reduce(list_prepend(1.0, list_transform(
+                 [list_reduce(list_concat([1.0], list_transform(
                      range(CAST(least(k - 1, 200 + 20 * sqrt(n * share + k)) AS BIGINT), 0, -1), lambda back:
                          (k - back) * (1 - share) / ((n - k + back + 1) * share))),
                      lambda so_far, ratio: 1 + ratio * so_far)], lambda terms:

@@ -510,3 +510,18 @@ def measured(con: duckdb.DuckDBPyConnection, table: str) -> dict[str, list]:
         "gaps": [gap for gap, _, _ in later],
         "moves": [(last, own) for _, last, own in later],
     }
+
+
+def test_times_between_rows_that_few_people_have_are_refused_in_a_sentence() -> None:
+    """Nine of 81 patients have a second row, five of them without its date."""
+    days = [START + datetime.timedelta(days=int(day)) for day in np.random.default_rng(1).integers(0, 90, 81)]
+    later = [None if patient < 5 else days[patient] + datetime.timedelta(days=3 + patient) for patient in range(9)]
+    table = pa.table(
+        {
+            "patient": [*range(81), *range(9)],
+            "group": ["abc"[patient % 3] for patient in [*range(81), *range(9)]],
+            "when": pa.array([*days, *later], pa.date32()),
+        }
+    )
+    with pytest.raises(ValueError, match=r'column "when" has too few numbers'):
+        released(table, k=7, leaf=10, keep_out=5, order_by="when", seed=1)

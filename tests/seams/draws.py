@@ -190,7 +190,7 @@ class Draw:
         is_several = self.function.name in SEVERAL_COLUMNS.split()
         pool = bench.usual if is_several and len(pool) < 2 else pool
         if self.function.name in OF_VARYING and (self.is_plain or chance < 0.9):
-            varying = [one for one in pool if self._suits_components(one)]
+            varying = list({one.lower(): one for one in pool if self._suits_components(one)}.values())
             pool = varying if len(varying) > 1 else pool
         least = 2 if is_several or self.is_plain else 1
         return self.random.sample(pool, self.random.randint(min(least, len(pool)), min(len(pool), many)))
@@ -198,7 +198,7 @@ class Draw:
     def _suits_components(self, column: str) -> bool:
         """Tell whether the column has two values, all of them finite, and no nested ones or bytes."""
         values = set(map(str, self.bench.rows.column(column)))
-        is_flat = "DECIMAL" in self.bench.types[column] or not re.search(r"[(\[]|BLOB", self.bench.types[column])
+        is_flat = "DECIMAL" in self.bench.types[column] or not re.search(r"[(\[]|BLOB|BIT", self.bench.types[column])
         return is_flat and len(values) > 1 and not values & {"nan", "inf", "-inf", "infinity", "-infinity"}
 
     def _kinds_of_release(self) -> list[str]:

@@ -8,6 +8,7 @@ up to five times; then the history ends there. Trees tell apart up to twelve pos
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -18,7 +19,7 @@ from duckanon._core.common.arrays import Bools, Floats, Ints
 from duckanon._core.common.people import count_people
 from duckanon._core.encoding.arrow import is_moment
 from duckanon._core.encoding.parts import ColumnParts
-from duckanon._methods.releasable.safe_numbers import SafeNumbers
+from duckanon._methods.releasable.safe_numbers import SafeNumbers, too_few_numbers
 from duckanon._methods.synthesize.sequence_columns import (
     Lengths,
     SequenceColumns,
@@ -96,7 +97,11 @@ class NextRows:
             everybody = np.arange(len(rows.later))
             self._numbers = None
             if gap.regular is not None:
-                self._numbers = rank_among(SafeNumbers.of(gap, self._person_of_row, table.k), everybody)
+                name, known = table.columns[table.order].name, self._person_of_row[gap.is_regular]
+                if count_people(np.zeros(len(known), np.int64), known, 1)[0] < table.k:  # NULL for nearly everybody
+                    raise too_few_numbers(name, table.k)
+                numbers = SafeNumbers.of(replace(gap, name=name), self._person_of_row, table.k)
+                self._numbers = rank_among(numbers, everybody)
             self._gap_parts = gap
             column = StageColumn("gap", gap, gap, self._person_of_row, self._numbers)
             self._gap = Stage(context, [column], self._person_of_row, leaf, table.k, derived, random)
